@@ -4,7 +4,15 @@ import { type ErrorBody, NodeError } from '../../kit/errors.js'
 import type { CapabilityDescriptor } from '../card/card.js'
 import { isEnd, statedState, type StatedState } from '../task/stated.js'
 import { type AgentThread, readThread } from './conversation.js'
-import { type Artifact, MAX_MEDIA_TYPE, type Message, type Part, readAgentParts, readArtifact } from './message.js'
+import {
+  type Artifact,
+  MAX_MEDIA_TYPE,
+  MAX_PARTS,
+  type Message,
+  type Part,
+  readAgentParts,
+  readArtifact
+} from './message.js'
 
 /**
  * A result of an agent that is none, but the state of its task: a question to its client, or an end without a result,
@@ -120,14 +128,14 @@ export function statedBy(result: unknown): StatedResult | null {
 }
 
 /**
- * A result in the words of A2A: `{"a2a": {"message"?, "parts"?: [...], "artifacts"?: [...]}}`; null for any other. A
- * message of that form is one, and no artifact.
+ * A result in the words of A2A: `{"a2a": {"message"?, "parts"?: [...], "artifacts"?: [...]}}`, of at most
+ * {@link MAX_PARTS} artifacts; null for any other. A message of that form is one, and no artifact.
  */
 export function answerIn(result: unknown): AnswerResult | null {
   const about = aboutOf(result)
   if (about === null || Object.keys(result as object).length !== 1 || statedState(result) !== null) return null
   const { message, parts: given, artifacts: listed = [] } = about
-  if (!Array.isArray(listed)) return null
+  if (!Array.isArray(listed) || listed.length > MAX_PARTS) return null
   const artifacts = listed.flatMap((one: unknown) => {
     const read = readArtifact(one)
     return read.ok ? [read.value] : []

@@ -1,6 +1,6 @@
 import { utf8 } from '../../kit/ids.js'
 import { hasBytes, isRecord, jsonFault, type JsonLimits, SIZED_LIMITS } from '../../kit/json.js'
-import { MAX_CLIENT_ID, type Message, type Part, readMessage } from './message.js'
+import { MAX_CLIENT_ID, MAX_PARTS, type Message, type Part, readMessage } from './message.js'
 
 /** Most earlier messages of a conversation that its agent gets. */
 export const MAX_HISTORY = 64
@@ -104,11 +104,12 @@ export type PackedConversation = Omit<Conversation, 'message'> & { readonly mess
 /** The conversation beside an input, bounded so that both fit one envelope. */
 export function packConversation(conversation: Conversation, input: unknown): PackedConversation {
   const { message, history, isCut, ...rest } = conversation
-  const details = new Details()
+  const inputBytes = jsonBytes(input)
+  const details = new Details(Math.min(MAX_DETAIL_BYTES, MAX_SENT_BYTES - inputBytes))
   const { parts, metadata, ...head } = message
   const packed = packParts(parts, input, details)
   const about = details.kept('metadata', metadata)
-  const left = MAX_SENT_BYTES - jsonBytes(input) - jsonBytes(packed) - jsonBytes(about)
+  const left = MAX_SENT_BYTES - inputBytes - jsonBytes(packed) - jsonBytes(about)
   const bounded = boundedHistory({ messages: history, isCut }, Math.min(MAX_HISTORY_BYTES, Math.max(0, left)))
   return { ...rest, message: { ...head, parts: packed, ...about }, history: bounded.messages, isCut: bounded.isCut }
 }
@@ -145,7 +146,11 @@ export function unpackConversation(value: unknown, input: unknown): Conversation
 
 /** Details beside the content of a message, as far as they fit. */
 class Details {
-  #left = MAX_DETAIL_BYTES
+  #left: number
+
+  constructor(left: number) {
+    this.#left = left
+  }
 
   kept(name: string, value: unknown): Readonly<Record<string, unknown>> {
     if (value === undefined || jsonFault(value, DETAIL_LIMITS) !== null) return {}
@@ -166,19 +171,21 @@ interface PackedPart extends Part {
 
 /**
  * The parts with the places of their contents in the input, which was made of them. Of a long text that is a JSON
- * object the input has the value alone: it becomes that.
+ * object, in one part or several, the input has the value alone: they become that.
  */
 function packParts(parts: readonly Part[], input: unknown, details: Details): readonly PackedPart[] {
   const texts = parts.flatMap(({ text }) => (text === undefined ? [] : [text]))
   const isText = isRecord(input) && input['text'] === texts.join('\n')
-  const isWhole = parts.length === 1 && isRecord(parts[0]?.data)
+  const isLong = !isText && texts.some((text) => text.length > LONG_TEXT)
+  const isWhole = isLong || (parts.length === 1 && isRecord(parts[0]?.data))
   let [file, item] = [0, 0]
   const placeOf = ({ text, data }: Part): ContentPlace | null => {
-    if (text !== undefined) return isText ? ['text', text.length] : text.length > LONG_TEXT ? ['input'] : null
-    if (data !== undefined) return isWhole ? ['input'] : ['data', item++]
+    if (isWhole) return ['input']
+    if (text !== undefined) return isText ? ['text', text.length] : null
+    if (data !== undefined) return ['data', item++]
     return ['files', file++]
   }
-  return parts.map((part): PackedPart => {
+  return (isWhole ? parts.slice(0, 1) : parts).map((part): PackedPart => {
     const place = placeOf(part)
     const { text, filename, mediaType, metadata } = part
     const about = {
@@ -190,24 +197,29 @@ function packParts(parts: readonly Part[], input: unknown, details: Details): re
   })
 }
 
-/** The parts with their contents. A place that is none leaves a part without content, which no message has. */
+/**
+ * The parts with their contents. A place that is none leaves a part without content, which no message has; so does a
+ * place that another part had, or a few bytes would name the same content many times.
+ */
 function unpackParts(packed: unknown, input: unknown): unknown {
-  if (!Array.isArray(packed)) return null
+  if (!Array.isArray(packed) || packed.length > MAX_PARTS) return null
   const values = isRecord(input) ? input : {}
   const text = typeof values['text'] === 'string' ? values['text'] : ''
+  const next = { data: 0, files: 0 }
   let at = 0
   return packed.map((part: unknown) => {
     if (!isRecord(part) || !Array.isArray(part['in'])) return part
     const { in: place, ...about } = part
     const [where, which] = place as unknown[]
     const number = typeof which === 'number' && Number.isSafeInteger(which) && which >= 0 ? which : 0
-    if (where === 'input') return hasBytes(input) ? {} : { ...about, data: input }
+    if (where === 'input') return packed.length > 1 || hasBytes(input) ? {} : { ...about, data: input }
     if (where === 'text') {
       const from = at
       at += number + 1
       return { ...about, text: text.slice(from, from + number) }
     }
-    const list = where === 'data' || where === 'files' ? values[where] : null
+    if ((where !== 'data' && where !== 'files') || number !== next[where]++) return {}
+    const list = values[where]
     const item: unknown = Array.isArray(list) ? list[number] : undefined
     if (where === 'data') return hasBytes(item) ? {} : { ...about, data: item }
     const { bytes: raw, url } = isRecord(item) ? item : {}

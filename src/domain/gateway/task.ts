@@ -96,9 +96,19 @@ export function applyGateway(task: GatewayTask, input: GatewayInput, now: number
   const at = Math.max(now, task.updatedAt)
   const event = eventOf(input, task.generation + 1, at)
   const next = taskAfter(task, event)
-  const thread = input.type === 'status' ? input.thread : undefined
-  if (thread === undefined || next.run === null) return { ok: true, task: next, event }
-  return { ok: true, task: { ...next, run: { ...next.run, thread } }, event }
+  if (input.type !== 'status' || !ASKING_STATES.has(input.state) || next.run === null)
+    return { ok: true, task: next, event }
+  return { ok: true, task: { ...next, run: askedBy(next.run, input.thread) }, event }
+}
+
+/** A run after a question: the ids of an earlier one are no longer those to answer to. */
+function askedBy({ requestId, taskId, isAttended }: GatewayRun, thread: AgentThread | undefined): GatewayRun {
+  return {
+    requestId,
+    taskId,
+    ...(isAttended === undefined ? {} : { isAttended }),
+    ...(thread === undefined ? {} : { thread })
+  }
 }
 
 /** Literal members: there are several events for each call of a client, and object spread costs many times as much. */

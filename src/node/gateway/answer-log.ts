@@ -12,7 +12,7 @@ import type { TaskLogDeps } from './task-log.js'
 export const MAX_ANSWERED = 10_000
 /** Bytes of them together. */
 export const MAX_ANSWERED_BYTES = 67_108_864
-/** Bytes, about, of answers in memory alone, and how many: those of contexts with one message. */
+/** How many answers are in memory alone, and their bytes, about: those of contexts with one message. */
 const [MAX_FRESH, MAX_FRESH_BYTES] = [4096, 16_777_216]
 /** Records per read. */
 const READ_RECORDS = 256
@@ -90,13 +90,22 @@ export class AnswerLog {
     const bytes = sizeOf(exchange)
     this.#fresh.set(context, { owner, exchange, bytes })
     this.#freshBytes += bytes
-    if (this.#fresh.size <= MAX_FRESH && this.#freshBytes <= MAX_FRESH_BYTES) return
-    // Many at once: each walk from the oldest on steps over all those that are gone.
-    let left = MAX_FRESH / 8
-    for (const oldest of this.#fresh.keys()) {
-      if (left-- <= 0 && this.#freshBytes <= MAX_FRESH_BYTES) return
-      this.#forget(oldest)
+    while (this.#fresh.size > MAX_FRESH || this.#freshBytes > MAX_FRESH_BYTES) this.#forgetOfLargest()
+  }
+
+  /** The owner with the most bytes loses the older half of its answers: many at once, since each look is at all. */
+  #forgetOfLargest(): void {
+    const owners = new Map<string, { bytes: number; readonly contexts: string[] }>()
+    let largest: { bytes: number; readonly contexts: string[] } = { bytes: 0, contexts: [] }
+    for (const [context, { owner, bytes }] of this.#fresh) {
+      const one = owners.get(owner) ?? { bytes: 0, contexts: [] }
+      one.bytes += bytes
+      one.contexts.push(context)
+      owners.set(owner, one)
+      if (one.bytes > largest.bytes) largest = one
     }
+    const { contexts } = largest
+    for (const context of contexts.slice(0, Math.ceil(contexts.length / 2))) this.#forget(context)
   }
 
   #forget(context: string): void {

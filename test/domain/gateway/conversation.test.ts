@@ -1,5 +1,6 @@
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
+import { encodePayload } from '../../../src/domain/envelope/codec.js'
 import { inputOf } from '../../../src/domain/gateway/content.js'
 import {
   type Conversation,
@@ -51,6 +52,29 @@ test('a conversation beside its input comes back as it was, and repeats no conte
   t.ok(JSON.stringify(packConversation(conversationOf(says(large)), inputOf(large))).length < 1000)
 })
 
+test('a content of the input is the content of one part, however often a peer names it', (t: Assert) => {
+  const input = { text: 'a', data: [{ big: 'x' }], files: [{ bytes: 'AAAA' }] }
+  const good = packConversation(conversationOf(says([{ text: 'a' }, { data: { big: 'x' } }, { raw: 'AAAA' }])), input)
+  const read = (own: readonly unknown[]) =>
+    unpackConversation({ ...good, message: { ...good.message, parts: own } }, input)
+  t.ok(unpackConversation(good, input))
+  for (const place of [['data', 0], ['files', 0], ['input']]) t.is(read([{ in: place }, { in: place }]), null)
+  const items = { data: [Array.from({ length: 20_000 }, () => 0)] }
+  const many = { ...good.message, parts: Array.from({ length: 20_000 }, () => ({ in: ['data', 0] })) }
+  const start = performance.now()
+  t.is(unpackConversation({ ...good, message: many }, items), null)
+  t.ok(performance.now() - start < 1000, 'its time does not grow with their product')
+})
+
+test('a JSON object in several long texts is one content', (t: Assert) => {
+  const text = JSON.stringify({ list: Array.from({ length: 8000 }, (_, at) => at) })
+  const half = text.indexOf(',', text.length / 2)
+  const own = [{ text: text.slice(0, half) }, { text: text.slice(half) }]
+  const input = inputOf(own)
+  const packed = packConversation(conversationOf(says(own)), input)
+  t.alike(unpackConversation(sent(packed), sent(input))?.message.parts, [{ data: JSON.parse(text) as unknown }])
+})
+
 test('a conversation leaves the space of its input, and large metadata, out of the envelope', (t: Assert) => {
   const history = Array.from({ length: 60 }, () => says([{ text: 'x'.repeat(4000) }]))
   const packed = (input: unknown) => packConversation(conversationOf(says([{ data: input }]), history), input)
@@ -60,6 +84,18 @@ test('a conversation leaves the space of its input, and large metadata, out of t
   t.ok(short.isCut && short.history.length < 25 && short.history.length > 10, `${short.history.length}`)
   const heavy = { ...says([{ text: 'a' }]), metadata: { big: 'z'.repeat(100_000).split('') } }
   t.absent('metadata' in packConversation(conversationOf(heavy), { text: 'a' }).message)
+})
+
+test('an input that fits an envelope fits it beside any conversation', (t: Assert) => {
+  const history = Array.from({ length: 12 }, () => says([{ text: 'x'.repeat(20_000) }]))
+  const files = Array.from({ length: 58 }, () => ({ raw: 'A'.repeat(20_000) }))
+  const bulk = [{ data: { list: Array.from({ length: 1020 }, () => 'y'.repeat(1000)) } }]
+  const metadata = { list: Array.from({ length: 60 }, () => 'z'.repeat(1000)) }
+  for (const own of [files, bulk]) {
+    const input = inputOf(own)
+    const conversation = packConversation(conversationOf({ ...says(own), metadata }, history), input)
+    t.ok(encodePayload({ input, conversation }).byteLength > 0)
+  }
 })
 
 test('a conversation of a peer that is none is refused with its request, and bytes have no place in it', (t: Assert) => {

@@ -2,6 +2,7 @@ import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import { MAX_HISTORY, MAX_HISTORY_BYTES, historyBytes } from '../../../src/domain/gateway/conversation.js'
 import type { Message, Part } from '../../../src/domain/gateway/message.js'
+import { createMemoryLedger } from '../../support/memory-ledger.js'
 import { TaskService } from '../../../src/node/gateway/task-service.js'
 import type { AgentTask } from '../../../src/ports/agent-runtime.js'
 import type { GatewayReply } from '../../../src/ports/gateway.js'
@@ -88,6 +89,20 @@ test('the first answer without a task is part of the conversation, also after a 
   t.alike(heard(lastOf(agent)), ['user: one', 'agent: re: one', 'user: more', 'agent: re: more'])
 })
 
+test('an answer goes with the ids of the question that it answers, and with none of an earlier one', async (t: Assert) => {
+  const world = new World(t)
+  const agent = new FakeAgent(agentDefinition('bot', { capabilities: [capability('bot.do')] }), ({ input }) => {
+    const { text = '' } = input as { readonly text?: string }
+    return { ok: true, result: { a2a: { state: 'input-required', ...(text === 'one' ? { taskId: 'far' } : {}) } } }
+  })
+  const gateway = await gatewayOf(t, await world.owner({ agents: [agent] }))
+  const { id } = taskOf(await send(world, gateway, { agent: 'bot', message: says('one') })).task
+  await send(world, gateway, { agent: 'bot', message: says('two', { taskId: id }) })
+  t.alike(lastOf(agent).conversation?.thread, { taskId: 'far' })
+  await send(world, gateway, { agent: 'bot', message: says('three', { taskId: id }) })
+  t.absent(lastOf(agent).conversation?.thread)
+})
+
 test('a conversation is one of a caller, a context and an agent', async (t: Assert) => {
   const world = new World(t)
   const [agent, other] = [talker('bot'), talker('other')]
@@ -134,6 +149,30 @@ test('an agent of another node gets the message as it came, and the conversation
   }
   t.is(heard(lastOf(agent)).length, 8)
   t.is(heard(lastOf(agent))[0], 'user: look+a.txt+{"n":1}+at it+b+[2]')
+})
+
+test('an agent of another node gets content that fits an envelope once, also when the caller restarts', async (t: Assert) => {
+  const world = new World(t)
+  const agent = talker('bot', { inputModes: ['*/*'] })
+  const ledger = createMemoryLedger()
+  const owner = await world.owner({ ledger })
+  const far = await world.member('far', { agents: [agent], terms: { tier: 0 } })
+  await world.link(owner, far)
+  world.net.disconnect(owner.id, far.id)
+  await world.settle()
+  const gateway = await gatewayOf(t, owner)
+  const bulk = { data: { list: Array.from({ length: 700 }, () => 'y'.repeat(1000)) } }
+  for (const part of [{ raw: 'a'.repeat(10_000_000) }, bulk]) {
+    // Without a link, the request is stored until there is one.
+    const sent = gateway.send(ALICE, request({ ...says(''), parts: [part] }, { agent: `bot@${far.id}`, wait: false }))
+    await world.settle()
+    const { task } = taskOf(await sent)
+    t.is(task.state, 'submitted', JSON.stringify(task.message?.parts))
+  }
+  gateway.stop()
+  await owner.core.close()
+  await world.link(await world.owner({ ledger, store: owner.store }), far)
+  t.is(agent.tasks.length, 2)
 })
 
 test('a history is bounded in messages and bytes: large content is left out, and the agent knows', async (t: Assert) => {

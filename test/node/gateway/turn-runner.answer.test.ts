@@ -1,4 +1,5 @@
 import test, { type Assert } from 'brittle'
+import { MAX_PARTS } from '../../../src/domain/gateway/message.js'
 import type { GatewaySnapshot } from '../../../src/domain/gateway/task.js'
 import { agentDefinition, capability, FakeAgent } from '../../support/fake-agents.js'
 import { World } from '../../support/fake-node.js'
@@ -69,4 +70,14 @@ test('a result that differs from the text of the language model replaces it', as
     { artifactId: 'result', name: 'result', parts: [{ data: { words: 2 }, mediaType: 'application/json' }] }
   ])
   t.is(told.length, 8)
+})
+
+test('a result with more artifacts than a task takes at once is one artifact as it is', async (t: Assert) => {
+  const listOf = (count: number) => ({
+    a2a: { artifacts: Array.from({ length: count }, (_, at) => ({ artifactId: `a${at}`, parts: [{ text: 'x' }] })) }
+  })
+  t.is((await answered(t, listOf(MAX_PARTS))).artifacts.length, MAX_PARTS + 1, 'with the words of its model')
+  const { artifacts } = await answered(t, listOf(MAX_PARTS + 1))
+  t.alike(artifacts[0]?.parts[0]?.data, listOf(MAX_PARTS + 1))
+  t.is(artifacts.length, 1)
 })

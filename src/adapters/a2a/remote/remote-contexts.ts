@@ -3,12 +3,15 @@ import { isRecord } from '../../../kit/json.js'
 import type { NodeStore } from '../../../ports/storage.js'
 import type { Conversation } from '../../../domain/gateway/conversation.js'
 
-/** Contexts at remote agents that are kept; the one used longest ago is dropped first. */
+/**
+ * Contexts at remote agents that are kept. Of the node with the most, the caller with the most loses the one that it
+ * used longest ago.
+ */
 export const MAX_REMOTE_CONTEXTS = 2000
 /** Name of the stored document. */
 const DOCUMENT = 'a2a-contexts'
-/** Characters of a key. */
-const KEY_LENGTH = 22
+/** Characters of a key: first those of the node of its caller, then those of the caller, then those of the context. */
+const [NODE_LENGTH, CALLER_LENGTH, CONTEXT_LENGTH] = [8, 8, 22]
 
 /**
  * Dependencies of {@link RemoteContexts}. `store`: keeps them across restarts. `onFault`: receives its errors.
@@ -44,13 +47,18 @@ export class RemoteContexts {
     const before = this.#known.get(key)
     this.#known.delete(key)
     this.#known.set(key, contextId)
-    for (const oldest of this.#known.keys()) {
-      if (this.#known.size <= MAX_REMOTE_CONTEXTS) break
-      this.#known.delete(oldest)
-    }
+    while (this.#known.size > MAX_REMOTE_CONTEXTS) this.#drop()
     if (before === contextId) return
     this.#waiting ??= this.#writing = this.#writing.then(() => this.#write())
     await this.#waiting
+  }
+
+  /** Makes space for one. A node names its callers itself, so its share is that of all of them. */
+  #drop(): void {
+    const keys = [...this.#known.keys()]
+    const ofNode = largestGroup(keys, NODE_LENGTH)
+    const [oldest] = largestGroup(ofNode, NODE_LENGTH + CALLER_LENGTH)
+    if (oldest !== undefined) this.#known.delete(oldest)
   }
 
   async #load(): Promise<void> {
@@ -69,7 +77,29 @@ export class RemoteContexts {
   }
 }
 
+/** The most keys with the same beginning, in their order. */
+function largestGroup(keys: readonly string[], length: number): readonly string[] {
+  const groups = new Map<string, string[]>()
+  let largest: readonly string[] = []
+  for (const key of keys) {
+    const name = key.slice(0, length)
+    const group = groups.get(name) ?? []
+    group.push(key)
+    groups.set(name, group)
+    if (group.length > largest.length) largest = group
+  }
+  return largest
+}
+
 function keyOf(agent: string, { contextId, caller: { node = '', kind, id } }: Conversation): string {
-  const place = JSON.stringify([agent, node, kind, id, contextId])
-  return createHash('sha256').update(place).digest('base64url').slice(0, KEY_LENGTH)
+  const names: readonly (readonly [number, readonly string[]])[] = [
+    [NODE_LENGTH, [node]],
+    [CALLER_LENGTH, [kind, id]],
+    [CONTEXT_LENGTH, [agent, node, kind, id, contextId]]
+  ]
+  return names.map(([length, all]) => hashOf(all).slice(0, length)).join('')
+}
+
+function hashOf(names: readonly string[]): string {
+  return createHash('sha256').update(JSON.stringify(names)).digest('base64url')
 }

@@ -6,6 +6,7 @@ import type { IdSource } from '../../../kit/ids.js'
 import { shellWord } from '../../../kit/text.js'
 import { addressText, parseAddress } from '../../../domain/card/card.js'
 import { decodePayload, encodePayload } from '../../../domain/envelope/codec.js'
+import { packConversation, unpackConversation } from '../../../domain/gateway/conversation.js'
 import type { AskingRecord, RequestRecord } from '../../../domain/reliable/records.js'
 import { retryAfterMs } from '../../../domain/reliable/repeat.js'
 import { isDue, SETTLED, stepCaller } from '../../../domain/reliable/request.js'
@@ -176,9 +177,9 @@ export function changesOfSending(asking: Asking, record: CallerRecord | null, no
   return record.isSettled ? [] : record.sent(now, () => storedForm(asking))
 }
 
-/** The input of a request as the ledger keeps it: with its conversation, if it is of one. */
-export function storedForm({ input, conversation }: Asking): unknown {
-  return conversation === undefined ? input : { input, conversation }
+/** The input of a request as the ledger keeps it: with its conversation, if it is of one, and each content once. */
+export function storedForm({ input, conversation }: Pick<Asking, 'input' | 'conversation'>): unknown {
+  return conversation === undefined ? input : { input, conversation: packConversation(conversation, input) }
 }
 
 /**
@@ -190,7 +191,10 @@ export async function storedInput(record: CallerRecord | null): Promise<Pick<Ask
   const read = bytes === null ? null : decodePayload(bytes)
   if (read?.ok !== true) throw new NodeError('STORE_DAMAGED', 'the input of the request is no longer there')
   if (record?.current.asking?.hasConversation !== true) return { input: read.value }
-  return read.value as Pick<Asking, 'input' | 'conversation'>
+  const { input, conversation: packed } = read.value as { readonly input: unknown; readonly conversation: unknown }
+  const conversation = unpackConversation(packed, input)
+  if (conversation === null) throw new NodeError('STORE_DAMAGED', 'the conversation of the request cannot be read')
+  return { input, conversation }
 }
 
 /**
