@@ -146,6 +146,8 @@ test('a node that asks too much, or gives a number to another question, gets a r
   await world.settle()
   answers.ask({ id: 1, ...FORM }, true)
   t.is(listener.asked.length, 8, 'a repeated question is answered from memory')
+  for (let i = 0; i < 200; i++) answers.ask({ id: 1, ...FORM }, true)
+  t.is(sent.length, 20 + 32, 'but not at any rate')
   answers.ask({ id: 1, ...FORM, params: { ...FORM.params, message: 'Another?' } }, true)
   t.is(listener.asked.length, 9, 'another question of that number is asked')
 })
