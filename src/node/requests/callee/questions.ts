@@ -130,7 +130,7 @@ export class CalleeQuestions {
 interface OpenQuestion {
   readonly question: Question
   readonly settle: (answer: QuestionAnswer) => void
-  /** Unix milliseconds. */
+  /** Milliseconds of the monotonic clock. */
   readonly askedAt: number
   repeats: number
   timer: Timer | null
@@ -161,7 +161,7 @@ class AskedOfCaller {
       return Promise.resolve(refusal(`a request may ask its caller ${MAX_QUESTIONS} questions`))
     const id = ++this.#count
     return new Promise((settle) => {
-      this.#open.set(id, { question, settle, askedAt: this.#deps.clock.now(), repeats: 0, timer: null })
+      this.#open.set(id, { question, settle, askedAt: this.#deps.clock.monotonic(), repeats: 0, timer: null })
       this.#tell(id)
     })
   }
@@ -186,7 +186,7 @@ class AskedOfCaller {
     const one = this.#open.get(id)
     if (one === undefined) return
     const { clock, send, isNeeded } = this.#deps
-    if (clock.now() - one.askedAt >= BUSY_WAIT_MS && isNeeded())
+    if (clock.monotonic() - one.askedAt >= BUSY_WAIT_MS && isNeeded())
       return this.answer(id, refusal('the caller has not answered in time, and other work waits for the agent'))
     clock.clear(one.timer)
     one.timer = clock.after(backoffMs(REPEAT, one.repeats++), () => this.#tell(id))
