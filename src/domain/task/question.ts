@@ -47,10 +47,11 @@ export interface AgentLogLine {
 
 const text = z.string().min(1).max(4096)
 const record = z.record(z.string(), z.unknown())
+/** Printable ASCII without a name of a user, as of "https://bank.example@other.example": a person reads it. */
 const webUrl = z
   .string()
   .max(2048)
-  .regex(/^https?:\/\/[^\s/?#]/i)
+  .regex(/^https?:\/\/[\w.:[\]-]+(?:[/?#][!-~]*)?$/i)
 
 const PARAMS = {
   form: z.object({

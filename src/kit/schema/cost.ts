@@ -1,5 +1,5 @@
 import { isRecord } from '../json.js'
-import type { Check } from '../sign.js'
+import type { Check, SchemaFault } from '../sign.js'
 
 /** Parts of a schema with every reference followed; one with more counts as without end. */
 const MAX_COST = 20_000
@@ -25,12 +25,12 @@ export function placeBelow(place: SchemaPlace, key: string): SchemaPlace {
 }
 
 /**
- * A check by a foreign schema, bounded in time. It takes a value unchecked where the check could take too long. Use it
- * only where another check follows, or where the result decides nothing.
+ * A check by a foreign schema, bounded in time. A value whose check could take too long has the faults `beyond`. Leave
+ * them out, so that it passes unchecked, only where another check follows, or where the result decides nothing.
  */
-export function boundedCheck(check: Check, schema: unknown): Check {
+export function boundedCheck(check: Check, schema: unknown, beyond: readonly SchemaFault[] = []): Check {
   const most = MAX_WORK / (isRecord(schema) ? schemaCost(schema) : 1)
-  return (value) => (hasMoreParts(value, most) ? [] : check(value))
+  return (value) => (hasMoreParts(value, most) ? beyond : check(value))
 }
 
 function hasMoreParts(value: unknown, most: number): boolean {

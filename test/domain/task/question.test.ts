@@ -38,6 +38,10 @@ test('a question with a wrong URL, form or size is none', (t: Assert) => {
     'file:///etc/passwd',
     'https://',
     'data:text/html,x',
+    'https://bank.example@other.example/',
+    'https://bank.example\\@other.example/',
+    'https://example.org/\u202ea',
+    'https://example.org/a\nb: c',
     `https://${'x'.repeat(3000)}`
   ])
     t.is(elicit({ mode: 'url', message: 'm', url }), null, url.slice(0, 20))

@@ -139,7 +139,7 @@ function guardedMessage(event: MessageEvent<Reply>, rules: Guardrails): MessageE
     return refusal === null ? event : { type: 'failed', error: refusal }
   }
   if (event.type === 'log') {
-    return outputRefusal([event.line.data], rules) === null
+    return outputRefusal([event.line.data, event.line.logger], rules) === null
       ? event
       : { ...event, line: { level: event.line.level, data: 'withheld by a guardrail' } }
   }

@@ -1,4 +1,9 @@
 import { backoffMs } from '../../../kit/backoff.js'
+import { messageOf } from '../../../kit/errors.js'
+import { isRecord } from '../../../kit/json.js'
+import { boundedCheck } from '../../../kit/schema/cost.js'
+import { faultText } from '../../../kit/schema/text.js'
+import type { CompileSchema } from '../../../kit/sign.js'
 import type { Clock, Timer } from '../../../kit/clock.js'
 import type { NodeId } from '../../../kit/ids.js'
 import { type RateLimit, TokenBucket } from '../../../kit/rate.js'
@@ -17,11 +22,14 @@ import {
   readQuestion
 } from '../../../domain/task/question.js'
 import type { RunCaller } from '../../../ports/agent-runtime.js'
+import type { AgentHost } from '../../agents/agent-host.js'
 import { nameOf, type Execution } from './in-flight.js'
 import type { Replies } from './replies.js'
 
 /** Delays between repeats of an unanswered question: it, or its answer, may be lost with a link. */
 const REPEAT = { baseMs: 5000, maxMs: 60_000 }
+/** Milliseconds that a question may hold a slot of its agent while other work waits for one. */
+const BUSY_WAIT_MS = 60_000
 /** Log lines of one run to its caller; further ones are dropped. */
 const LOG_RATE: RateLimit = { perSecond: 20, burst: 100 }
 
@@ -29,6 +37,8 @@ const LOG_RATE: RateLimit = { perSecond: 20, burst: 100 }
 interface CalleeQuestionsDeps {
   readonly clock: Clock
   readonly replies: Pick<Replies, 'progress'>
+  readonly agents: Pick<AgentHost, 'load'>
+  readonly compileSchema: CompileSchema
 }
 
 /** The questions of running work to its callers. */
@@ -52,7 +62,7 @@ export class CalleeQuestions {
       ask: (question) => this.#ask(piece, question),
       log: (line) => {
         const given = isWanted(line.level, logLevel) ? readLogLine(line) : null
-        if (given === null) return
+        if (given === null || piece.hasEnded) return
         lines ??= new TokenBucket(LOG_RATE, this.#deps.clock)
         if (lines.take()) this.#send(piece, { log: given })
       }
@@ -82,14 +92,34 @@ export class CalleeQuestions {
     const kind = kindOf(question)
     if (piece.payload.takes?.includes(kind) !== true)
       return refusal(`the caller of this request answers no question of the kind ${kind}`)
-    if (!piece.isAwaited || piece.hasEnded) return refusal('no caller waits for this request')
+    if (!piece.isAwaited || piece.hasEnded || piece.abort.aborted) return refusal('no caller waits for this request')
     let questions = this.#runs.get(piece)
     if (questions === undefined) {
-      questions = new AskedOfCaller(this.#deps.clock, (content) => this.#send(piece, content))
+      const { clock, agents } = this.#deps
+      questions = new AskedOfCaller({
+        clock,
+        send: (content) => this.#send(piece, content),
+        isNeeded: () => agents.load(piece.recipient.agentId).waiting > 0
+      })
       this.#runs.set(piece, questions)
       piece.abort.addEventListener('abort', () => this.end(piece))
     }
-    return await questions.ask(question)
+    return this.#fitting(question, await questions.ask(question))
+  }
+
+  /** The answer; a refusal where the content of a form does not fit the form. */
+  #fitting({ params }: Question, answer: QuestionAnswer): QuestionAnswer {
+    const schema = params['requestedSchema']
+    if (!answer.ok || answer.result['action'] !== 'accept' || !isRecord(schema)) return answer
+    try {
+      const check = boundedCheck(this.#deps.compileSchema(schema), schema, TOO_MUCH)
+      const faults = check(answer.result['content'] ?? {})
+      return faults.length === 0
+        ? answer
+        : refusal(`the content of the answer does not fit the form: ${faultText(faults)}`)
+    } catch (error) {
+      return refusal(`the form is no usable schema: ${messageOf(error)}`)
+    }
   }
 
   #send({ threads, payload, isAwaited }: Execution, content: Readonly<Record<string, unknown>>): void {
@@ -102,20 +132,28 @@ export class CalleeQuestions {
 interface OpenQuestion {
   readonly question: Question
   readonly settle: (answer: QuestionAnswer) => void
+  /** Milliseconds of the monotonic clock. */
+  readonly askedAt: number
   repeats: number
   timer: Timer | null
 }
 
+/** Dependencies of {@link AskedOfCaller}. */
+interface AskedOfCallerDeps {
+  readonly clock: Clock
+  send(content: { readonly question: Readonly<Record<string, unknown>> }): void
+  /** Does other work wait for the agent? */
+  isNeeded(): boolean
+}
+
 /** The questions of one run. */
 class AskedOfCaller {
-  readonly #clock: Clock
-  readonly #send: (content: { readonly question: Readonly<Record<string, unknown>> }) => void
+  readonly #deps: AskedOfCallerDeps
   readonly #open = new Map<number, OpenQuestion>()
   #count = 0
 
-  constructor(clock: Clock, send: (content: { readonly question: Readonly<Record<string, unknown>> }) => void) {
-    this.#clock = clock
-    this.#send = send
+  constructor(deps: AskedOfCallerDeps) {
+    this.#deps = deps
   }
 
   ask(question: Question): Promise<QuestionAnswer> {
@@ -125,7 +163,7 @@ class AskedOfCaller {
       return Promise.resolve(refusal(`a request may ask its caller ${MAX_QUESTIONS} questions`))
     const id = ++this.#count
     return new Promise((settle) => {
-      this.#open.set(id, { question, settle, repeats: 0, timer: null })
+      this.#open.set(id, { question, settle, askedAt: this.#deps.clock.monotonic(), repeats: 0, timer: null })
       this.#tell(id)
     })
   }
@@ -134,7 +172,7 @@ class AskedOfCaller {
     const one = this.#open.get(id)
     if (one === undefined) return
     this.#open.delete(id)
-    this.#clock.clear(one.timer)
+    this.#deps.clock.clear(one.timer)
     one.settle(readAnswer(answer, kindOf(one.question)))
   }
 
@@ -149,11 +187,16 @@ class AskedOfCaller {
   #tell(id: number): void {
     const one = this.#open.get(id)
     if (one === undefined) return
-    this.#clock.clear(one.timer)
-    one.timer = this.#clock.after(backoffMs(REPEAT, one.repeats++), () => this.#tell(id))
-    this.#send({ question: { id, ...one.question } })
+    const { clock, send, isNeeded } = this.#deps
+    if (clock.monotonic() - one.askedAt >= BUSY_WAIT_MS && isNeeded())
+      return this.answer(id, refusal('the caller has not answered in time, and other work waits for the agent'))
+    clock.clear(one.timer)
+    one.timer = clock.after(backoffMs(REPEAT, one.repeats++), () => this.#tell(id))
+    send({ question: { id, ...one.question } })
   }
 }
+
+const TOO_MUCH = [{ path: '', message: 'has more parts than can be checked' }]
 
 function isCaller({ threads }: Execution, peer: NodeId): boolean {
   return threads.some(({ recipient }) => recipient.nodeId === peer)

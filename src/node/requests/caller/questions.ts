@@ -22,6 +22,9 @@ import type { NextHop } from '../../relay/next-hop.js'
 /** Log lines of one request that its caller takes; further ones are dropped. */
 const LOG_RATE: RateLimit = { perSecond: 50, burst: 200 }
 
+/** Kept answers of one request that are sent again; a repeated question beyond it gets none. */
+const RESEND_RATE: RateLimit = { perSecond: 1, burst: 32 }
+
 /** Answers the questions of one request, and takes its log lines. */
 export interface QuestionListener {
   readonly takes: readonly QuestionKind[]
@@ -72,6 +75,7 @@ export class CallerQuestions {
   readonly #listener: QuestionListener | undefined
   readonly #send: (body: Pick<ControlBody<'answer'>, 'id' | 'answer'>) => void
   readonly #lines: TokenBucket
+  readonly #resends: TokenBucket
   readonly #kept = new Map<number, KeptQuestion>()
   #count = 0
 
@@ -83,6 +87,7 @@ export class CallerQuestions {
     this.#listener = listener
     this.#send = send
     this.#lines = new TokenBucket(LOG_RATE, clock)
+    this.#resends = new TokenBucket(RESEND_RATE, clock)
   }
 
   /** A question of the agent, as its node sent it; `isAwaited`: a caller still waits for the request. */
@@ -90,7 +95,10 @@ export class CallerQuestions {
     const question = readQuestion(asked)
     const text = JSON.stringify(question)
     const known = this.#kept.get(id)
-    if (known?.text === text) return known.answer === null ? undefined : this.#send({ id, answer: known.answer })
+    if (known?.text === text) {
+      if (known.answer !== null && this.#resends.take()) this.#send({ id, answer: known.answer })
+      return
+    }
     const listener = this.#listener
     const isTaken = isAwaited && question !== null && listener?.takes.includes(kindOf(question)) === true
     if (!isTaken || this.#isFull()) return this.#send({ id, answer: refusal('no caller answers the question now') })

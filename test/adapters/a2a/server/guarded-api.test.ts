@@ -49,7 +49,10 @@ const watch = (name: WatchName, gives: unknown): Promise<unknown> => firstOf(gua
 function isHidden(t: Assert, answer: unknown, what: string): void {
   const text = JSON.stringify(answer)
   t.absent(/secret|a sec|ret…/.test(text), `${what}: ${text}`)
-  t.ok(/INVALID_OUTPUT|is denied|"message":null|"reason":""|"events":\[/.test(text), `${what}: ${text}`)
+  t.ok(
+    /INVALID_OUTPUT|is denied|withheld by a guardrail|"message":null|"reason":""|"events":\[/.test(text),
+    `${what}: ${text}`
+  )
 }
 
 test('a text forbidden to a client with a token reaches no agent, by any call or watch', async (t: Assert) => {
@@ -60,6 +63,7 @@ test('a text forbidden to a client with a token reaches no agent, by any call or
     ['message.call', { agent: null, capability: 'a', input: 'x'.repeat(201) }],
     ['message.call', { agent: null, capability: 'a', input: {}, justification: 'a secret' }],
     ['message.send', { agent: 'a', text: 'secret' }],
+    ['message.answer', { id: 'ask_1', answer: { ok: true, result: { action: 'accept', content: { a: 'secret' } } } }],
     ['message.send', { agent: 'a', text: '{"text": "s\\u0065cret"}' }],
     ['swarm.start', { goal: 'secret' }],
     ['swarm.start', { goal: 'g', input: said }],
@@ -124,6 +128,10 @@ test('a text forbidden to agents is in no answer to a client with a token, by an
     ['message.send', { type: 'failed', error: failure }],
     ['message.send', { type: 'progress', progress: 1, total: 2, message: 'a sec' }],
     ['message.call', { type: 'progress', progress: null, total: null, message: null, text: 'a sec' }],
+    ['message.call', { type: 'question', question: { id: 'ask_1', params: { message: 'my secret' } } }],
+    ['message.send', { type: 'question', question: { id: 'ask_1', params: { requestedSchema: { title: 'secret' } } } }],
+    ['message.call', { type: 'log', agent: 'a', line: { level: 'info', data: said } }],
+    ['message.call', { type: 'log', agent: 'a', line: { level: 'info', data: 1, logger: 'secret' } }],
     ['tasks.list', { tasks: [task], more: 0 }],
     ['swarm.watch', item],
     ['swarm.watch', { type: 'released', item: '1', reason: 'secret' }],

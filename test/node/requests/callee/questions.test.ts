@@ -146,6 +146,57 @@ test('a node that asks too much, or gives a number to another question, gets a r
   await world.settle()
   answers.ask({ id: 1, ...FORM }, true)
   t.is(listener.asked.length, 8, 'a repeated question is answered from memory')
+  for (let i = 0; i < 200; i++) answers.ask({ id: 1, ...FORM }, true)
+  t.is(sent.length, 20 + 32, 'but not at any rate')
   answers.ask({ id: 1, ...FORM, params: { ...FORM.params, message: 'Another?' } }, true)
   t.is(listener.asked.length, 9, 'another question of that number is asked')
+})
+
+test('content of an answer that does not fit its form is refused with a reason', async (t: Assert) => {
+  const { world, agent, ask } = await requestScene(t, { timeoutMs: 10_000 })
+  const listener = new Listener()
+  await ask({ questions: listener })
+  await world.settle()
+  const requestedSchema = {
+    type: 'object',
+    properties: { a: { type: 'string', format: 'email' }, b: { type: 'array', items: { type: 'integer' } } },
+    required: ['a']
+  }
+  const answered = async (result: Readonly<Record<string, unknown>>, schema: object): Promise<QuestionAnswer> => {
+    const answer = callerOf(agent).ask({ ...FORM, params: { ...FORM.params, requestedSchema: schema } })
+    await world.settle()
+    listener.answer({ ok: true, result })
+    return await answer
+  }
+  const refused = async (content: object | undefined, schema: object = requestedSchema): Promise<string> => {
+    const answer = await answered({ action: 'accept', ...(content === undefined ? {} : { content }) }, schema)
+    return answer.ok ? 'it is accepted' : answer.message
+  }
+  t.ok((await answered({ action: 'accept', content: { a: 'x', b: [1] } }, requestedSchema)).ok)
+  t.ok((await answered({ action: 'decline' }, requestedSchema)).ok)
+  t.ok((await refused({ a: 7 })).includes('does not fit the form: /a must be string'))
+  t.ok((await refused(undefined)).includes('must have "a"'))
+  const properties = Object.fromEntries(Array.from({ length: 128 }, (_, i) => [`p${i}`, { type: 'string' }]))
+  const wide = { type: 'object', properties, additionalProperties: { type: 'array' } }
+  t.ok((await refused({ b: Array(30_000).fill(1) }, wide)).includes('more parts than can be checked'))
+  t.ok((await refused({ a: 'x' }, { type: 'object', properties: { a: { type: 'no type' } } })).includes('no usable'))
+})
+
+test('a question without an answer ends after a minute when other work waits for its agent', async (t: Assert) => {
+  const { world, agent, ask } = await requestScene(t, { timeoutMs: 600_000 })
+  const listener = new Listener()
+  await ask({ questions: listener })
+  await world.settle()
+  let answer: QuestionAnswer | null = null
+  void callerOf(agent)
+    .ask(FORM)
+    .then((given) => (answer = given))
+  await world.pass(200_000, 1000)
+  t.is(answer, null, 'without other work it waits')
+  await ask({ mayQueue: true })
+  await world.pass(61_000, 1000)
+  t.absent((answer as QuestionAnswer | null)?.ok ?? true)
+  agent.finish()
+  await world.settle()
+  t.is(agent.tasks.length, 2, 'the other work runs')
 })
