@@ -13,12 +13,16 @@ export class AsyncQueue<T> implements AsyncIterableIterator<T> {
   #wake: (() => void) | null = null
   #ended = false
   #fault: Error | null = null
+  /** A signal may live much longer than its queues. */
+  readonly #release: () => void
 
   constructor(max: number, onGap: ((lost: number) => T) | null, signal?: AbortSignalLike) {
     this.#max = max
     this.#onGap = onGap
     if (signal?.aborted) this.#ended = true
-    signal?.addEventListener('abort', () => this.end())
+    const abort = (): void => this.end()
+    signal?.addEventListener('abort', abort)
+    this.#release = () => signal?.removeEventListener('abort', abort)
   }
 
   /** Adds a value; after the end it is dropped. */
@@ -37,6 +41,7 @@ export class AsyncQueue<T> implements AsyncIterableIterator<T> {
   end(fault: Error | null = null): void {
     if (!this.#ended) this.#fault = fault
     this.#ended = true
+    this.#release()
     this.#wake?.()
   }
 

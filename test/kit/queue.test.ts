@@ -111,3 +111,19 @@ test('a fault is read once, behind the values that wait; the first end counts', 
   await t.exception(queue.next(), /over/)
   t.alike(await queue.next(), { done: true, value: undefined })
 })
+
+test('an ended queue leaves its signal, which may live on', async (t) => {
+  const listeners = new Set<() => void>()
+  const signal = {
+    aborted: false,
+    addEventListener: (_type: 'abort', listener: () => void) => void listeners.add(listener),
+    removeEventListener: (_type: 'abort', listener: () => void) => void listeners.delete(listener)
+  }
+  const open = (): AsyncQueue<string> => new AsyncQueue<string>(1, null, signal)
+  const [ended, left, aborted] = [open(), open(), open()]
+  ended.end()
+  await left.return()
+  t.is(listeners.size, 1)
+  for (const listener of [...listeners]) listener()
+  t.alike([listeners.size, await all(aborted)], [0, []])
+})

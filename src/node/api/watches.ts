@@ -63,11 +63,15 @@ export async function* watching<T>(
     (value: T) => queue.push(value),
     (error?: unknown) => queue.end(error === undefined ? null : toError(error))
   ]
-  const stopListening = await open({ push, end }).catch((error: unknown) => Promise.reject(toError(error)))
+  const stopListening = await open({ push, end }).catch((error: unknown) => {
+    queue.end()
+    throw toError(error)
+  })
   try {
     yield* queue
   } finally {
     stopListening()
+    queue.end()
   }
 }
 

@@ -142,27 +142,31 @@ export class ContextConnection {
   async #listen(uris: ReadonlySet<string>): Promise<ReadonlySet<string>> {
     const { client, ask } = this.#deps
     const former = this.#listening
-    this.#listening = null
-    if (uris.size > 0) {
-      const opened = await ask(client.listen({ resourceSubscriptions: [...uris] }, WAIT))
-      this.#listening = opened
-      void opened.closed.then(() => {
-        // The next `watch` opens another.
-        if (this.#listening === opened) this.#watched = new Set()
-      })
-    }
+    // Where it cannot be opened, the former one goes on.
+    const opened = uris.size === 0 ? null : await ask(client.listen({ resourceSubscriptions: [...uris] }, WAIT))
+    this.#listening = opened
+    void opened?.closed.then(() => {
+      if (this.#listening !== opened) return
+      this.#listening = null
+      // The next `watch` opens another; changes until then are not reported.
+      const watched = this.#watched
+      this.#watched = new Set()
+      for (const uri of watched) this.#onUpdated(uri)
+    })
     await former?.close()
     return new Set(this.#listening?.honoredFilter.resourceSubscriptions ?? [])
   }
 
   async #subscribe(uris: ReadonlySet<string>): Promise<ReadonlySet<string>> {
     const { client, ask } = this.#deps
-    const watched = new Set(this.#watched)
-    for (const uri of watched) {
-      if (uris.has(uri)) continue
-      watched.delete(uri)
-      await client.unsubscribeResource({ uri }, WAIT).catch((error: unknown) => this.#noted(messageOf(error)))
-    }
+    const watched = new Set([...this.#watched].filter((uri) => uris.has(uri)))
+    const gone = [...this.#watched].filter((uri) => !uris.has(uri))
+    // Together: a server may be deaf to them.
+    await Promise.all(
+      gone.map((uri) =>
+        client.unsubscribeResource({ uri }, WAIT).catch((error: unknown) => this.#noted(messageOf(error)))
+      )
+    )
     const fresh = [...uris].filter((uri) => !watched.has(uri))
     // One that the server does not know must not hide the others.
     const done = await Promise.allSettled(fresh.map((uri) => ask(client.subscribeResource({ uri }, WAIT))))

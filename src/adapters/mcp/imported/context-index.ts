@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { isSpecType } from '@modelcontextprotocol/server'
 import { canonicalJson, isRecord, jsonFault } from '../../../kit/json.js'
 import { shown } from '../../../kit/text.js'
 import { metaOf } from './imported-result.js'
@@ -7,7 +8,7 @@ import { metaOf } from './imported-result.js'
 export const MAX_LISTED = { resources: 2000, templates: 256, prompts: 512 } as const
 /** Bytes of the index of one server as JSON; items beyond are left out. */
 export const MAX_INDEX_BYTES = 524_288
-/** Bytes of one item as JSON; a larger one loses its optional members, then is left out. */
+/** Bytes of one item as JSON; a larger or invalid one loses its optional members, then is left out. */
 const MAX_ITEM_BYTES = 8192
 /** Characters of the URI or URI template of a listed resource. */
 const MAX_URI = 4096
@@ -51,6 +52,13 @@ export const NO_CONTEXT: ContextIndex = {
 
 /** The member of each kind of item that identifies it. */
 export const KEYS = { resources: 'uri', templates: 'uriTemplate', prompts: 'name' } as const
+
+/** Clients refuse a whole list for one item of another shape. */
+const IS_VALID: Readonly<Record<ContextKind, (item: unknown) => boolean>> = {
+  resources: isSpecType.Resource,
+  templates: isSpecType.ResourceTemplate,
+  prompts: isSpecType.Prompt
+}
 
 /** A kind of item. */
 export type ContextKind = keyof typeof KEYS
@@ -127,7 +135,9 @@ function itemOf(given: Readonly<Record<string, unknown>>, kind: ContextKind): Co
     ...(Array.isArray(icons) ? { icons } : {}),
     ...metaOf(_meta)
   }
-  return [whole, basic].find((one) => jsonFault(one) === null && bytesOf(one) <= MAX_ITEM_BYTES) ?? null
+  const fits = (one: unknown): boolean =>
+    jsonFault(one) === null && bytesOf(one) <= MAX_ITEM_BYTES && IS_VALID[kind](one)
+  return [whole, basic].find(fits) ?? null
 }
 
 function argumentsOf(given: unknown): { readonly arguments?: readonly ContextItem[] } {

@@ -32,6 +32,8 @@ export class ContextWatches {
   /** Part of each revision: revisions of another connection are others, since changes may have been missed. */
   #epoch: number
   #context: ContextConnection | null = null
+  /** Rises, so that a resource whose lease ended has another revision afterwards: changes may have been missed. */
+  #lastRevision = 0
   /** Resources that the server reports. */
   #reported: ReadonlySet<string> = new Set()
   #last: Promise<unknown> = Promise.resolve()
@@ -69,7 +71,7 @@ export class ContextWatches {
       const known = this.#watched.get(uri)
       const isFull = known?.leases.has(peer) !== true && followed >= MAX_WATCHED_OF_NODE
       if (isFull || (known === undefined && this.#watched.size >= MAX_WATCHED)) continue
-      const one = known ?? { revision: 0, leases: new Map<string, number>() }
+      const one = known ?? { revision: ++this.#lastRevision, leases: new Map<string, number>() }
       if (!one.leases.has(peer)) followed++
       one.leases.set(peer, this.#clock.monotonic() + WATCH_LEASE_MS)
       this.#watched.set(uri, one)
@@ -92,6 +94,7 @@ export class ContextWatches {
 
   /** The server may name a part of a resource that is followed. */
   #updated(changed: string): void {
-    for (const [uri, one] of this.#watched) if (changed === uri || changed.startsWith(`${uri}/`)) one.revision++
+    for (const [uri, one] of this.#watched)
+      if (changed === uri || changed.startsWith(`${uri}/`)) one.revision = ++this.#lastRevision
   }
 }

@@ -32,7 +32,7 @@ export function completionIn(answer: unknown): Completion {
   )
   return {
     values: texts.slice(0, MAX_VALUES),
-    ...(typeof total === 'number' ? { total } : {}),
+    ...(Number.isSafeInteger(total) ? { total: total as number } : {}),
     ...(typeof hasMore === 'boolean' ? { hasMore } : {})
   }
 }

@@ -1,4 +1,5 @@
 import type { CallToolResult } from '@modelcontextprotocol/server'
+import { Abort } from '../../../kit/abort.js'
 import { type AbortSignalLike, type Timer, wait } from '../../../kit/clock.js'
 import { NodeError } from '../../../kit/errors.js'
 import type { AgentInfo } from '../../../ports/node-api.js'
@@ -143,9 +144,9 @@ export class MeshContext {
   /** Fetches missing indexes, for a bounded time. */
   async #fetch(serving: readonly AgentInfo[]): Promise<void> {
     const { clock } = this.#deps
-    const ended = new AbortController()
-    const fetches = serving.map((agent) => this.#update(agent, ended.signal))
-    await Promise.race([Promise.all(fetches), wait(clock, PATIENCE_MS, ended.signal)])
+    const ended = new Abort()
+    const fetches = serving.map((agent) => this.#update(agent, ended))
+    await Promise.race([Promise.all(fetches), wait(clock, PATIENCE_MS, ended)])
     ended.abort()
   }
 
@@ -157,8 +158,8 @@ export class MeshContext {
       if (known.revision !== revision) {
         const detail = await this.#deps.api.call('agents.show', { agent: address })
         const hash = detail.capabilities.map((one) => servedContext(id, one)).find((one) => one !== null) ?? null
-        if (hash !== known.hash) Object.assign(known, { hash, failures: 0, retryAt: UNKNOWN.retryAt })
-        known.revision = detail.revision
+        // A card that always names another list is asked no sooner for it.
+        Object.assign(known, { hash, revision: detail.revision })
       }
       if (known.hash === null || known.fetched === known.hash) return
       if (known.retryAt <= this.#deps.clock.monotonic()) await this.#read(agent, known, signal)
@@ -184,7 +185,7 @@ export class MeshContext {
   }
 
   async #listed(address: string, signal: AbortSignalLike): Promise<unknown> {
-    const stop = new AbortController()
+    const stop = new Abort()
     let isAsked = false
     const abort = (): void => stop.abort()
     signal.addEventListener('abort', abort)
@@ -195,7 +196,7 @@ export class MeshContext {
     }
     try {
       const call = callOf({ address, method: 'list', params: {} })
-      return await callAgent(this.#deps, call, { abortSignal: stop.signal, progress })
+      return await callAgent(this.#deps, call, { abortSignal: stop, progress })
     } catch (error) {
       if (isAsked) return ASKS_PERSON
       throw error

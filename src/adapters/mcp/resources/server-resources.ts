@@ -138,7 +138,11 @@ export class ServerResources implements ResourceSource {
   }
 
   async #originOf(uri: string): Promise<ResourceOrigin | null> {
-    return uri.startsWith(OWN) && originOf(uri) === null ? null : this.#originIn(await this.#context.servers(), uri)
+    const published = originOf(uri)
+    if (uri.startsWith(OWN) && published === null) return null
+    // No look for a known server: it would wait for silent ones.
+    const isKnown = published !== null && this.#context.isServer(published.address)
+    return isKnown ? published : this.#originIn(await this.#context.servers(), uri)
   }
 
   /**

@@ -1,4 +1,5 @@
-import { type Clock, wait } from '../../../kit/clock.js'
+import { Abort } from '../../../kit/abort.js'
+import { type AbortSignalLike, type Clock, wait } from '../../../kit/clock.js'
 import { isRecord } from '../../../kit/json.js'
 import { MAX_WATCH_URIS } from '../imported/context-capability.js'
 import type { MeshContext } from './mesh-context.js'
@@ -51,7 +52,7 @@ export class WatchedResources {
   /** By published URIs. */
   readonly #followed = new Map<string, FollowedResource>()
   #turn = 0
-  #ended = new AbortController()
+  #ended = new Abort()
 
   constructor({ context, clock, namesOf }: WatchedResourcesDeps) {
     this.#context = context
@@ -63,8 +64,8 @@ export class WatchedResources {
   on(listener: ResourceListener): () => void {
     this.#listeners.add(listener)
     if (this.#listeners.size === 1) {
-      this.#ended = new AbortController()
-      void this.#run(this.#ended.signal)
+      this.#ended = new Abort()
+      void this.#run(this.#ended)
     }
     return () => {
       if (this.#listeners.delete(listener) && this.#listeners.size === 0) this.#ended.abort()
@@ -75,11 +76,11 @@ export class WatchedResources {
   async begin(name: string): Promise<boolean> {
     if (this.#isReported(name)) return true
     if (this.#followed.size >= MAX_FOLLOWED) return false
-    await this.#ask(originOf(name)?.address ?? '', [name], this.#ended.signal)
+    await this.#ask(originOf(name)?.address ?? '', [name], this.#ended)
     return this.#isReported(name)
   }
 
-  async #run(signal: AbortSignal): Promise<void> {
+  async #run(signal: AbortSignalLike): Promise<void> {
     for (;;) {
       const before = new Set(this.#followed.keys())
       await wait(this.#clock, WATCH_MS, signal)
@@ -106,7 +107,7 @@ export class WatchedResources {
   }
 
   /** A server that cannot be asked now is asked again: its revisions are others if something changed meanwhile. */
-  async #askAll(address: string, names: readonly string[], signal: AbortSignal): Promise<void> {
+  async #askAll(address: string, names: readonly string[], signal: AbortSignalLike): Promise<void> {
     for (const name of names) {
       const { revision, idle } = this.#followed.get(name) ?? { revision: null, idle: 0 }
       this.#followed.set(name, { revision, idle, due: this.#turn + MAX_TURNS })
@@ -115,7 +116,7 @@ export class WatchedResources {
       await this.#ask(address, names.slice(at, at + MAX_WATCH_URIS), signal).catch(() => {})
   }
 
-  async #ask(address: string, names: readonly string[], signal: AbortSignal): Promise<void> {
+  async #ask(address: string, names: readonly string[], signal: AbortSignalLike): Promise<void> {
     const uris = names.map((name) => originOf(name)?.uri ?? '')
     const answer = await this.#context.value({ address, method: 'watch', params: { uris }, signal })
     const revisions: unknown = isRecord(answer) ? answer['revisions'] : null

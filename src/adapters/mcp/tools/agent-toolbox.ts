@@ -13,7 +13,7 @@ import type { InvocationRecord } from '../../../ports/tool-calls.js'
 import { type InvocationEvent, invocationEvent } from '../server/tool-record.js'
 import { publishedAs, PublishedNames } from './published-names.js'
 import { publishedSchema } from './published-schema.js'
-import { knownDefinitions, wholeDefinitions } from './whole-definitions.js'
+import { knownDefinitions, slowAgents, wholeDefinitions } from './whole-definitions.js'
 
 /** Dependencies of {@link openToolbox}. */
 export interface AgentToolboxDeps {
@@ -61,7 +61,10 @@ export async function openToolbox(
     }
   }
   const definitions = [...offered.values()].map(({ tool }) => tool.definition)
-  for (const definition of await wholeDefinitions({ ...deps, known: knownDefinitions() }, definitions)) {
+  for (const definition of await wholeDefinitions(
+    { ...deps, known: knownDefinitions(), slow: slowAgents() },
+    definitions
+  )) {
     const one = offered.get(definition.name)
     if (one !== undefined) offered.set(definition.name, { ...one, tool: { ...one.tool, definition } })
   }

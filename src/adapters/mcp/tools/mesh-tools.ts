@@ -19,7 +19,7 @@ import type { MeshSource } from './exposed-tools.js'
 import { type ToolOfAgent, NamedTools } from './named-tools.js'
 import { listedTools, NODE, withNode } from './node-choice.js'
 import { type NamedTool, namesOf } from './tool-aliases.js'
-import { type KnownDefinitions, wholeDefinitions } from './whole-definitions.js'
+import { type KnownDefinitions, slowAgents, wholeDefinitions } from './whole-definitions.js'
 import type { ToolSchema, RegisteredTool, ToolDefinition } from '../server/tool.js'
 
 /** Dependencies of {@link MeshTools}. */
@@ -81,6 +81,7 @@ export class MeshTools implements MeshSource {
   readonly #changes: SharedChanges<void>
   readonly #fits: (name: string) => boolean
   readonly hasFavorites: boolean
+  readonly #slow = slowAgents()
   /** Tools that are listed: see {@link listedTools}. */
   #listed = new NamedTools()
   #present = new NamedTools()
@@ -102,7 +103,7 @@ export class MeshTools implements MeshSource {
   }
 
   async whole(definitions: readonly ToolDefinition[]): Promise<readonly ToolDefinition[]> {
-    return (await wholeDefinitions(this.#deps, definitions)).map(withNode)
+    return (await wholeDefinitions({ ...this.#deps, slow: this.#slow }, definitions)).map(withNode)
   }
 
   async count(): Promise<number> {

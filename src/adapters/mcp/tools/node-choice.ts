@@ -30,8 +30,10 @@ export function listedTools({ present, absent, asAbsent }: OfferedTools): readon
   return present.flatMap((one) => {
     const { sameAs, localName } = one.tool
     const group = sameAs === null ? undefined : groups.get(sameAs)
-    // Another version here, or two versions on other machines, would have the same name.
-    if (group === undefined || (owners.get(localName)?.size ?? 0) > 1) return [one]
+    // Another version here, or two versions on other machines, would have the same name; that of this machine keeps it.
+    const isNamed = (all: readonly ToolOfAgent[]): boolean =>
+      all.some(({ agent }) => agent.origin === 'local') || (owners.get(localName)?.size ?? 0) <= 1
+    if (group === undefined || !isNamed(group)) return [one]
     const ordered = group.toSorted((a, b) => Number(isPresent.has(b)) - Number(isPresent.has(a)) || byPreference(a, b))
     if (ordered[0] !== one) return []
     const callable = (other: ToolOfAgent): RegisteredTool => (isPresent.has(other) ? other.tool : asAbsent(other))

@@ -1,5 +1,6 @@
+import { Abort } from '../../../kit/abort.js'
 import { BoundedMap } from '../../../kit/bounded.js'
-import { type Clock, wait } from '../../../kit/clock.js'
+import { type AbortSignalLike, type Clock, wait } from '../../../kit/clock.js'
 import { shown } from '../../../kit/text.js'
 import type { NodeApi } from '../../../ports/node-api.js'
 import { definitionsId, MAX_DEFINITIONS, readDefinitions, type WholeDefinition } from '../imported/tool-definition.js'
@@ -10,6 +11,11 @@ import { callAgent } from './mesh-call.js'
 const MAX_KEPT = 4096
 /** How long a list waits for definitions of other nodes, in milliseconds. */
 const PATIENCE_MS = 5000
+/** An agent that let a list wait so long in vain is not asked by further lists for a while, both in milliseconds. */
+const SLOW_MS = 1000
+const PAUSE_MS = 60_000
+/** Slow agents that are remembered for one caller. */
+const MAX_SLOW = 1024
 /** Characters of a fetched description. */
 const MAX_DESCRIPTION = 4096
 
@@ -21,6 +27,14 @@ export function knownDefinitions(): KnownDefinitions {
   return new BoundedMap(MAX_KEPT)
 }
 
+/** Slow agents, each with the end of its pause in monotonic milliseconds. */
+export type SlowAgents = Map<string, number>
+
+/** None yet. The oldest goes first. */
+export function slowAgents(): SlowAgents {
+  return new BoundedMap(MAX_SLOW)
+}
+
 /** Dependencies of {@link wholeDefinitions}. */
 export interface WholeDefinitionsDeps {
   /** Acts as the caller who gets the definitions. */
@@ -28,11 +42,14 @@ export interface WholeDefinitionsDeps {
   readonly clock: Clock
   readonly toJson: (value: unknown) => unknown
   readonly known: KnownDefinitions
+  /** Of the same caller. */
+  readonly slow: SlowAgents
 }
 
 /**
  * The definitions with their whole schemas and descriptions, fetched from their agents where a card had no room. One
- * that cannot be fetched takes any arguments and says so: an outline is never shown as a schema.
+ * that cannot be fetched takes any arguments and says so: an outline is never shown as a schema. A slow agent is asked
+ * only for a definition that is wanted alone.
  */
 export async function wholeDefinitions(
   deps: WholeDefinitionsDeps,
@@ -41,6 +58,7 @@ export async function wholeDefinitions(
   const missing = new Map<string, Set<string>>()
   for (const { outlineOf: hash, source = '' } of definitions) {
     if (hash === undefined || deps.known.has(hash)) continue
+    if (definitions.length > 1 && (deps.slow.get(source) ?? 0) > deps.clock.monotonic()) continue
     const ofAgent = missing.get(source)
     if (ofAgent === undefined) missing.set(source, new Set([hash]))
     else ofAgent.add(hash)
@@ -51,10 +69,15 @@ export async function wholeDefinitions(
 
 /** Fetches all of them, for a bounded time. */
 async function fetched(deps: WholeDefinitionsDeps, missing: ReadonlyMap<string, ReadonlySet<string>>): Promise<void> {
-  const ended = new AbortController()
-  const { signal } = ended
-  const asked = [...missing].map(([agent, hashes]) => fromAgent(deps, { agent, hashes: [...hashes], signal }))
-  await Promise.race([Promise.all(asked), wait(deps.clock, PATIENCE_MS, ended.signal)])
+  const ended = new Abort()
+  const { clock, known, slow } = deps
+  const begun = clock.monotonic()
+  const asked = [...missing].map(async ([agent, hashes]) => {
+    await fromAgent(deps, { agent, hashes: [...hashes], signal: ended })
+    const now = clock.monotonic()
+    if (now - begun >= SLOW_MS && [...hashes].some((hash) => !known.has(hash))) slow.set(agent, now + PAUSE_MS)
+  })
+  await Promise.race([Promise.all(asked), wait(clock, PATIENCE_MS, ended)])
   ended.abort()
 }
 
@@ -64,7 +87,7 @@ async function fromAgent(
     agent,
     hashes,
     signal
-  }: { readonly agent: string; readonly hashes: readonly string[]; readonly signal: AbortSignal }
+  }: { readonly agent: string; readonly hashes: readonly string[]; readonly signal: AbortSignalLike }
 ): Promise<void> {
   const capability = definitionsId(agent.slice(0, agent.lastIndexOf('@')))
   for (let at = 0; at < hashes.length; at += MAX_DEFINITIONS) {

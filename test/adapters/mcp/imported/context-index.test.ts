@@ -1,3 +1,4 @@
+import { isSpecType } from '@modelcontextprotocol/server'
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import {
@@ -21,6 +22,7 @@ test('an index of any content is read within its bounds, and read again it is th
         description: fc.oneof(fc.string({ maxLength: 3000 }), fc.jsonValue()),
         arguments: fc.jsonValue(),
         annotations: fc.jsonValue(),
+        icons: fc.jsonValue(),
         _meta: fc.jsonValue(),
         size: fc.double()
       },
@@ -69,4 +71,25 @@ test('names that imitate others by invisible letters are cleaned, and of two ite
   })
   t.alike(resources, [{ uri: 'x://1', name: 'safe name' }])
   t.alike(prompts, [{ name: 'p', arguments: [{ name: 'a' }] }])
+})
+
+test('members that the protocol refuses are dropped: clients refuse a whole list for one', (t: Assert) => {
+  for (const wrong of [
+    { annotations: { priority: 7 } },
+    { annotations: { audience: ['everybody'] } },
+    { icons: [7] },
+    { icons: [{ src: 'x:y', sizes: '48x48' }] }
+  ]) {
+    const item = { name: 'one', ...wrong }
+    const { resources, templates, prompts } = readIndex({
+      resources: [{ ...item, uri: 'x://1' }],
+      templates: [{ ...item, uriTemplate: 'x://{a}' }],
+      prompts: [{ ...item, arguments: [] }]
+    })
+    t.ok(resources.length === 1 && resources.every(isSpecType.Resource), JSON.stringify(wrong))
+    t.ok(templates.length === 1 && templates.every(isSpecType.ResourceTemplate))
+    t.ok(prompts.length === 1 && prompts.every(isSpecType.Prompt))
+  }
+  const right = { uri: 'x://1', name: 'one', annotations: { priority: 0.5 }, icons: [{ src: 'x:y' }] }
+  t.alike(readIndex({ resources: [right] }).resources, [right])
 })

@@ -4,7 +4,7 @@ import { ServerPrompts } from '../../../../src/adapters/mcp/resources/server-pro
 import { ServerResources } from '../../../../src/adapters/mcp/resources/server-resources.js'
 import { SeenLinks } from '../../../../src/adapters/mcp/resources/seen-links.js'
 import { failsWith } from '../../../support/fails.js'
-import { capability, echo, type FakeAgent } from '../../../support/fake-agents.js'
+import { capability, echo, FakeAgent } from '../../../support/fake-agents.js'
 import { type FakeNode, World } from '../../../support/fake-node.js'
 import { contentsAnswer, serverAgent } from '../../../support/mcp/server-agent.js'
 
@@ -246,4 +246,41 @@ test('a link in a tool result is read from the server that gave it, and no other
   for (const one of ['shell://x', 'a2a://resources/shell%40owner/x:y', 'a2a://resources/nobody/x:y'])
     t.is(await meanwhile(world, resources.read(one, NEVER)), undefined, one)
   t.is(shell.tasks.length, 0)
+})
+
+test('a silent server delays no reading of another, and is asked no sooner for naming other lists', async (t: Assert) => {
+  const world = new World(t)
+  const notes = serverAgent('notes', { resources: [ONE] }, (method, { uri }) =>
+    method === 'read' ? contentsAnswer({ uri, text: 'read' }) : undefined
+  )
+  const silent = (name: string): FakeAgent =>
+    new FakeAgent(serverAgent('silent', { resources: [{ uri: `silent://${name}`, name }] }).definition, () => null)
+  const owner = await world.owner({ agents: [notes, silent('one')] })
+  const { resources } = sourcesOf(owner, world)
+  t.is((await meanwhile(world, resources.list())).length, 1)
+  const next = silent('two')
+  owner.source.set([notes, next])
+  await world.pass(3000)
+  const uri = 'a2a://resources/notes%40owner/notes://one'
+  let isRead = false
+  void resources.read(uri, NEVER).then(() => (isRead = true))
+  await world.settle()
+  t.ok(isRead, 'without a look at the lists')
+  t.is((await meanwhile(world, resources.list(), 1000)).length, 1)
+  t.is(next.tasks.length, 0)
+})
+
+test('lists of many silent servers are waited for together, and warn of no leak', async (t: Assert) => {
+  const warnings: string[] = []
+  const warned = (warning: Error): void => void warnings.push(warning.message)
+  process.on('warning', warned)
+  t.teardown(() => process.off('warning', warned))
+  const world = new World(t)
+  const names = Array.from({ length: 12 }, (_, at) => `silent-${at}`)
+  const agents = names.map((name) => new FakeAgent(serverAgent(name, { resources: [ONE] }).definition, () => null))
+  const owner = await world.owner({ agents: [...agents, serverAgent('notes', { resources: [ONE] })] })
+  const { resources } = sourcesOf(owner, world)
+  t.is((await meanwhile(world, resources.list(), 5500)).length, 1)
+  t.is((await meanwhile(world, resources.list(), 500)).length, 1, 'the next list does not wait')
+  t.alike(warnings, [])
 })

@@ -112,6 +112,17 @@ test('tools of other versions, of other schemas, or with an argument node of the
   }
   const two = await mesh(t, { ...READ, version: '2.0.0' }, { b: READ, c: READ })
   t.is((await two.tools.list()).length, 3, 'the name is that of this version here')
+  const newer = { ...READ, version: '2.0.0' }
+  const mixed = await mesh(t, READ, { b: READ, c: newer, d: newer })
+  t.alike(
+    listed(await mixed.tools.list()),
+    [
+      ['text.count', ['owner', 'b'].sort(), false],
+      ['text@c.count', null, false],
+      ['text@d.count', null, false]
+    ],
+    'others with another version divide no group of this machine'
+  )
   const pairs = await mesh(t, null, {
     b: READ,
     c: READ,

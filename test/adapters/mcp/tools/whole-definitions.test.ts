@@ -113,3 +113,25 @@ test('a definition that cannot be fetched, or that is another one, is shown with
   }
   await world.pass(60_000, 1000)
 })
+
+test('a silent agent delays one list, not each, and is asked again for one tool alone', async (t: Assert) => {
+  const world = new World(t)
+  const { definition } = treesAgent(['oak', 'elm'])
+  const silent = new FakeAgent(definition, () => null)
+  const owner = await world.owner({ agents: [silent] })
+  const tools = toolsOn(owner, world)
+  t.is((await wholeList(world, tools)).length, 2)
+  const listed = await tools.list()
+  let isListed = false
+  void tools.whole(listed).then(() => (isListed = true))
+  await world.settle()
+  t.ok(isListed)
+  t.is(silent.tasks.length, 1)
+  const alone = tools.whole(listed.slice(0, 1))
+  await world.pass(6000, 1000)
+  t.ok((await alone)[0]?.description.includes('could not be fetched'))
+  t.is(silent.tasks.length, 2)
+  await world.pass(60_000, 1000)
+  t.is((await wholeList(world, tools)).length, 2)
+  t.is(silent.tasks.length, 3)
+})
