@@ -16,7 +16,7 @@ const MAX_QUOTE = 160
 const FIND = {
   search:
     'Most tools are not in the list: describe the task to a2a_find_tools (it searches all machines), then call a hit with a2a_call_tool. ',
-  list: 'Each capability of an agent is a tool: agent__tool on this machine, agent_at_machine__tool on another. If none fits, describe the task to a2a_find_tools. '
+  list: 'Each capability of an agent is a tool: agent__tool on this machine, agent_at_machine__tool on another; one tool for several machines takes node. If none fits, describe the task to a2a_find_tools. '
 }
 const USE =
   'a2a_swarm spreads work over all machines. A call may wait for a person to allow it. ' +
@@ -53,13 +53,17 @@ async function agentsOf(api: NodeApi): Promise<readonly AgentInfo[]> {
   }
 }
 
-/** Begins of the instructions that imported MCP servers give; the whole ones are resources. */
+/**
+ * Begins of the instructions that imported MCP servers give; the whole ones are resources. A model may follow them, so
+ * only those of this person's machines are quoted.
+ */
 async function quotes(api: NodeApi, agents: readonly AgentInfo[]): Promise<string> {
   const isServer = ({ id, status, capabilities }: AgentInfo): boolean =>
     status !== 'offline' && capabilities.some((one) => one === contextId(id) || one.startsWith(capabilityPrefix(id)))
+  const mine = await ownMachines(api)
   const lines = await Promise.all(
     agents
-      .filter(isServer)
+      .filter((agent) => isServer(agent) && (agent.origin === 'local' || mine.has(agent.node.id)))
       .slice(0, MAX_SERVERS)
       .map(async ({ id, address }) => {
         const detail = await api.call('agents.show', { agent: address }).catch(() => null)
@@ -69,6 +73,16 @@ async function quotes(api: NodeApi, agents: readonly AgentInfo[]): Promise<strin
   )
   const quoted = lines.flat().slice(0, MAX_QUOTED)
   return quoted.length === 0 ? '' : `Instructions of MCP servers, written by these:\n${quoted.join('')}`
+}
+
+/** Other machines of the person of this node; empty for a caller that may not list peers. */
+async function ownMachines(api: NodeApi): Promise<ReadonlySet<string>> {
+  try {
+    const { peers } = await api.call('peers.list', {})
+    return new Set(peers.flatMap(({ id, trust }) => (trust === 'mine' ? [id] : [])))
+  } catch {
+    return new Set()
+  }
 }
 
 function machineLine(agents: readonly AgentInfo[]): string {

@@ -1,6 +1,6 @@
 import test, { type Assert } from 'brittle'
 import { meshInstructions } from '../../../../src/adapters/mcp/tools/instructions.js'
-import { echo } from '../../../support/fake-agents.js'
+import { agentDefinition, capability, echo, FakeAgent } from '../../../support/fake-agents.js'
 import { World } from '../../../support/fake-node.js'
 import { McpScene } from '../../../support/mcp.js'
 
@@ -23,6 +23,24 @@ test('the instructions name each machine with its agents, this one and an offlin
   t.ok(later.includes('- gpu-box (offline now): '), later)
   t.ok(later.includes('call a hit with a2a_call_tool') && !later.includes('agent_at_machine__tool'), later)
   t.ok(later.length < 1000, `${later.length} characters`)
+})
+
+test('instructions of servers are quoted from machines of the same person alone', async (t: Assert) => {
+  const world = new World(t)
+  const server = (words: string): FakeAgent => {
+    const description = `Tools of the MCP server demo. ${words}`
+    const definition = { ...agentDefinition('demo', { capabilities: [capability('mcp_demo_run')] }), description }
+    return new FakeAgent(definition, () => ({ ok: true, result: null }))
+  }
+  const owner = await world.owner({ agents: [server('Of this machine.')] })
+  for (const [name, terms] of [
+    ['mine', { trust: 'mine' }],
+    ['guest', {}]
+  ] as const)
+    await world.link(owner, await world.member(name, { agents: [server(`Of a ${name}.`)], terms }))
+  const text = await meshInstructions(owner.api(), true)
+  t.ok(text.includes('- demo@owner: Of this machine.\n') && text.includes('- demo@mine: Of a mine.\n'), text)
+  t.absent(text.includes('Of a guest'), text)
 })
 
 test('a caller that may not list agents gets instructions without machines', async (t: Assert) => {
