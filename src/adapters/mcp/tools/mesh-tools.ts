@@ -51,8 +51,6 @@ export interface MeshTool extends RegisteredTool {
   readonly sameAs: string | null
   /** The name of such a tool on this machine. */
   readonly localName: string
-  /** It has no effects and reads nothing of its machine. */
-  readonly isAnywhere: boolean
   /** The input of the capability for the arguments of the tool. */
   inputOf(args: Readonly<Record<string, unknown>>): unknown
 }
@@ -256,7 +254,6 @@ function toolOf(agent: AgentDetail, { capability, tool, deps }: ToolMaking): Mes
     isRefused: capability.tags?.includes(NOT_GRANTED) === true,
     sameAs: versionKey(agent, capability, inputSchema),
     localName,
-    isAnywhere: capability.sideEffect === 'none',
     inputOf,
     // A pattern in another node's schema could block this node. That node checks the arguments itself and reports
     // faults.

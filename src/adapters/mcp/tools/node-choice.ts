@@ -19,9 +19,9 @@ export interface OfferedTools {
 
 /**
  * The tools of a list: one that several machines offer in the same version is there once, with the argument `node`. It
- * is optional where this machine offers the tool, or where the tool reads and changes nothing. The name is that of this
- * machine, also where only others offer it. Offline machines count, so that the list stays while they come and go. In
- * the order of `present`.
+ * is optional where this machine offers the tool: a member must not attract calls by a copy of a tool. The name is that
+ * of this machine, also where only others offer it. Offline machines count, so that the list stays while they come and
+ * go. In the order of `present`.
  */
 export function listedTools({ present, absent, asAbsent }: OfferedTools): readonly ToolOfAgent[] {
   const groups = groupsOf([...present, ...absent])
@@ -78,12 +78,10 @@ function ownersOf(
   return owners
 }
 
-/** This machine first, then the most powerful, then one that is ready. */
+/** This machine first. */
 function byPreference({ agent: a }: ToolOfAgent, { agent: b }: ToolOfAgent): number {
   return (
     Number(b.origin === 'local') - Number(a.origin === 'local') ||
-    order(a.tier, b.tier) ||
-    Number(b.status === 'ready') - Number(a.status === 'ready') ||
     order(a.node.name, b.node.name) ||
     order(a.node.id, b.node.id)
   )
@@ -99,23 +97,22 @@ function chosenByNode(
   all: readonly ToolOfAgent[],
   callable: (one: ToolOfAgent) => RegisteredTool
 ): RegisteredTool {
-  const { definition, localName: name, validator, isAnywhere } = first.tool
+  const { definition, localName: name, validator } = first.tool
   const isHere = first.agent.origin === 'local'
   const names = all.map(({ agent }) => agent.node.name).sort(order)
-  const isRequired = !isHere && !isAnywhere
-  const fallback = isHere ? `; default: ${shown(first.agent.node.name)}, this one` : isAnywhere ? '; default: any' : ''
+  const fallback = isHere ? `; default: ${shown(first.agent.node.name)}, this one` : ''
   const schema = {
     type: 'string',
     ...(names.length > MAX_NAMED ? {} : { enum: [...new Set(names)] }),
     description: `machine that does it${fallback}`
   }
   return {
-    definition: withNode({ ...definition, name, nodeArgument: { schema, isRequired } }),
+    definition: withNode({ ...definition, name, nodeArgument: { schema, isRequired: !isHere } }),
     validator: (args) => validator(isRecord(args) ? withoutNode(args) : args),
     timeoutMs: null,
     handler: async (args, context) => {
       const { [NODE]: node } = args
-      if (node === undefined && isRequired)
+      if (node === undefined && !isHere)
         throw new NodeError('INVALID_INPUT', `name the machine in "node": ${listed(names)}`)
       const one =
         node === undefined ? first : all.find(({ agent }) => agent.node.name === node || agent.node.id === node)
