@@ -116,7 +116,8 @@ function hasBreak(text: string, start: number, end: number): boolean {
   return /[\r\n]/.test(text.slice(start, end))
 }
 
-function eolOf(text: string): string {
+/** The line break of a text. */
+export function eolOf(text: string): string {
   return styleOf(text, null).eol
 }
 

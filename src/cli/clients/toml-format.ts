@@ -9,7 +9,7 @@ import {
   stateOf,
   type EntryValues
 } from './entry.js'
-import { type TextEdit, edited } from './json-text.js'
+import { type TextEdit, edited, eolOf } from './json-text.js'
 import { type Statement, statementsOf } from './toml-text.js'
 
 /** One table of a file: its header and the text up to the next one. */
@@ -123,10 +123,6 @@ function entryOf(values: EntryValues, container: string, name: string): unknown 
   if (typeof servers !== 'object' || servers === null || Array.isArray(servers))
     throw notUnderstood(`${container} is no table`)
   return Object.hasOwn(servers, name) ? (servers as EntryValues)[name] : undefined
-}
-
-function eolOf(text: string): string {
-  return /\r?\n/.exec(text)?.[0] ?? '\n'
 }
 
 /**

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { type Document, isMap, isScalar, type Pair, parseDocument, type YAMLMap } from 'yaml'
 import { NodeError } from '../../kit/errors.js'
 import { checkEdit, type EditCheck, type EntryValues, notUnderstood, type ServerFormat, stateOf } from './entry.js'
-import { edited, type TextEdit } from './json-text.js'
+import { edited, eolOf, type TextEdit } from './json-text.js'
 import type { EntryShape } from './shapes.js'
 
 /** Spaces of a level in a file without any. */
@@ -43,7 +43,7 @@ export function yamlFormat(container: string, shape: EntryShape): ServerFormat {
 
 /** Lines behind the last server, or a container at the end of the file. */
 function addition(text: string, container: string, named: NamedEntry): TextEdit[] {
-  const eol = text.includes('\r\n') ? '\r\n' : '\n'
+  const eol = eolOf(text)
   const servers = pairOf(documentOf(text), [container])
   if (servers === null) {
     const start = text === '' || text.endsWith('\n') ? '' : eol
@@ -74,7 +74,7 @@ function rendered(value: unknown): string {
 function replacement(text: string, container: string, named: NamedEntry): TextEdit[] {
   const pair = pairOf(documentOf(text), [container, named[0]]) as Pair
   const [start, end] = [lineStart(text, startOf(pair)), lineEnd(text, endOf(pair))]
-  const eol = text.includes('\r\n') ? '\r\n' : '\n'
+  const eol = eolOf(text)
   const lines = linesOf(named, indentOf(text, pair)).join(eol)
   return [{ start, end, text: text[end - 1] === '\n' ? `${lines}${eol}` : lines }]
 }

@@ -1,5 +1,9 @@
 import { z } from 'zod'
+import { messageOf } from '../../kit/errors.js'
 import { isRecord, jsonFault, RESULT_LIMITS } from '../../kit/json.js'
+import { boundedCheck } from '../../kit/schema/cost.js'
+import { faultText } from '../../kit/schema/text.js'
+import type { CompileSchema } from '../../kit/sign.js'
 
 /**
  * Kinds of questions that a caller may answer during its request: a form or a URL for its person, a message for its
@@ -130,6 +134,19 @@ export function readLogLine(value: unknown): AgentLogLine | null {
 export function isWanted(level: Severity, least: Severity | null): boolean {
   return least !== null && LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(least)
 }
+
+/** The faults of an answer's content by its form, as text; null: it fits. Bounded in time; never throws. */
+export function formFault(compileSchema: CompileSchema, form: unknown, content: unknown): string | null {
+  if (!isRecord(form)) return null
+  try {
+    const faults = boundedCheck(compileSchema(form), form, TOO_MUCH)(content)
+    return faults.length === 0 ? null : `the content does not fit the form: ${faultText(faults)}`
+  } catch (error) {
+    return `the form is no usable schema: ${messageOf(error)}`
+  }
+}
+
+const TOO_MUCH = [{ path: '', message: 'has more parts than can be checked' }]
 
 function isSmall(value: unknown, max: number): boolean {
   return jsonFault(value, RESULT_LIMITS) === null && JSON.stringify(value).length <= max

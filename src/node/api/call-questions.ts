@@ -1,6 +1,4 @@
 import { NodeError } from '../../kit/errors.js'
-import { boundedCheck } from '../../kit/schema/cost.js'
-import { faultText } from '../../kit/schema/text.js'
 import type { CompileSchema } from '../../kit/sign.js'
 import { isRecord } from '../../kit/json.js'
 import { previewOf } from '../../kit/preview.js'
@@ -8,6 +6,7 @@ import { shown } from '../../kit/text.js'
 import { type AgentAddress, OPERATOR } from '../../domain/card/card.js'
 import { tierText } from '../../domain/routing/tier.js'
 import {
+  formFault,
   kindOf,
   type Severity,
   type AgentLogLine,
@@ -185,14 +184,13 @@ export function answerQuestion(
   return info
 }
 
-function accepted(compileSchema: CompileSchema, { question }: PendingQuestion, content: unknown): object {
+function accepted(compileSchema: CompileSchema, { id, question }: PendingQuestion, content: unknown): object {
   if (kindOf(question) === 'url') return { action: 'accept' }
   if (!isRecord(content))
     throw new NodeError('INVALID_INPUT', 'the question asks for content: an object of JSON', {
-      next: ["a2a-node approvals allow <id> --content '<json>'"]
+      next: [`a2a-node approvals show ${id}`, `a2a-node approvals allow ${id} --content '<json>'`]
     })
-  const schema = question.params['requestedSchema']
-  const faults = boundedCheck(compileSchema(schema), schema)(content)
-  if (faults.length > 0) throw new NodeError('INVALID_INPUT', `the content does not fit the form: ${faultText(faults)}`)
+  const fault = formFault(compileSchema, question.params['requestedSchema'], content)
+  if (fault !== null) throw new NodeError('INVALID_INPUT', fault)
   return { action: 'accept', content }
 }

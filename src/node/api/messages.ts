@@ -306,8 +306,7 @@ async function ask(
   onAsked?.(asked)
   const { requestId, correlationId, taskId } = asked
   const agent = node.directory.shownAddress(target)
-  const ended = isWaiting ? await untilAnswered(asked, signal) : null
-  questions?.close()
+  const ended = isWaiting ? await untilAnswered(asked, signal).finally(() => questions?.close()) : null
   const { outcome, payload, error } = ended === null ? QUEUED : answered(node, target, ended)
   return { requestId, correlationId, agent, taskId, outcome, payload, error, latencyMs: elapsed(node, from) }
 }

@@ -1,5 +1,5 @@
 import { messageOf } from '../../kit/errors.js'
-import { fromUtf8 } from '../../kit/ids.js'
+import { fromUtf8, utf8 } from '../../kit/ids.js'
 import { isRecord } from '../../kit/json.js'
 import { sizeOf } from '../../kit/size.js'
 import { MAX_HISTORY } from '../../domain/gateway/conversation.js'
@@ -124,9 +124,9 @@ export class AnswerLog {
       { at: asked.at, message: earlier(asked.message) },
       { at, message: earlier(message) }
     ]
-    const value = JSON.stringify([owner, context, short])
+    const value = utf8(JSON.stringify([owner, context, short]))
     const key = GATEWAY_KEYS.answer(++this.#count)
-    this.#enter(key, { owner, context, at, bytes: value.length })
+    this.#enter(key, { owner, context, at, bytes: value.byteLength })
     return [{ key, value }, ...this.#removals(() => this.#kept.size > MAX_ANSWERED || this.#bytes > MAX_ANSWERED_BYTES)]
   }
 

@@ -5,6 +5,7 @@ import { type ServerEntry, stateOf } from '../../../src/cli/clients/entry.js'
 import { GOOSE_SHAPE } from '../../../src/cli/clients/shapes.js'
 import { yamlFormat } from '../../../src/cli/clients/yaml-format.js'
 import { failsWith } from '../../support/fails.js'
+import { holds } from '../../support/holds.js'
 
 const ENTRY: ServerEntry = { command: '/opt/node', args: ['/opt/a2a-node.js', 'mcp', 'serve'] }
 const OTHER: ServerEntry = { ...ENTRY, args: [...ENTRY.args, '--home', 'C:\\näme "x"\u007f: #'] }
@@ -47,8 +48,9 @@ const TEXTS = fc
     return (all.join('\n') + end).replaceAll('\n', eol)
   })
 
-test('property: adding to a YAML file and taking out again gives the same servers, and adding twice is adding once', (t: Assert) => {
-  fc.assert(
+test('property: adding to a YAML file and taking out again gives the same servers, and adding twice is adding once', async (t: Assert) => {
+  await holds(
+    t,
     fc.property(TEXTS, (text) => {
       const once = FORMAT.put(text, NAME, ENTRY)
       if (stateOf(FORMAT.find(once, NAME), ENTRY) !== 'same') throw new Error(`not found in ${once}`)
@@ -58,9 +60,8 @@ test('property: adding to a YAML file and taking out again gives the same server
       const lines = (one: string): string => one.replace(/[\r\n]*$/, '')
       if (lines(FORMAT.remove(once, NAME)) !== lines(text)) throw new Error(`other bytes: ${FORMAT.remove(once, NAME)}`)
     }),
-    { numRuns: 300 }
+    300
   )
-  t.pass()
 })
 
 test('a file of Goose gets an extension, and one that this program made goes with it', (t: Assert) => {

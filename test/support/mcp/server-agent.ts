@@ -4,7 +4,8 @@ import { isRecord } from '../../../src/kit/json.js'
 import type { AgentOutcome } from '../../../src/ports/agent-runtime.js'
 import { agentDefinition, FakeAgent } from '../fake-agents.js'
 
-const SPEC: Omit<ImportedCardSpec, 'name'> = {
+/** An imported server without its name. */
+export const SERVER_SPEC: Omit<ImportedCardSpec, 'name'> = {
   tier: null,
   sandbox: null,
   timeoutMs: 1000,
@@ -26,7 +27,7 @@ export function serverAgent(
 ): FakeAgent {
   const index: ContextIndex = { ...NO_CONTEXT, ...given }
   const beside = { instructions: '', context: { index, hash: indexHash(index) } }
-  const { definition } = importedCard({ ...SPEC, name }, [], beside)
+  const { definition } = importedCard({ ...SERVER_SPEC, name }, [], beside)
   const { capabilities, description } = definition
   return new FakeAgent(agentDefinition(name, { capabilities, description, concurrency: 4 }), ({ input }) => {
     const { method, params } = isRecord(input) ? input : {}

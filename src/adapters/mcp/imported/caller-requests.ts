@@ -82,12 +82,25 @@ export class CallerRequests {
     }
   }
 
+  /** Runs a question to the server that is no call: a request of the server meanwhile may belong to it. */
+  async beside<T>(run: () => Promise<T>): Promise<T> {
+    const reading: OpenCall = { caller: undefined, id: null }
+    this.#open.add(reading)
+    try {
+      return await run()
+    } finally {
+      this.#open.delete(reading)
+    }
+  }
+
   /** Asks a server with a handshake for the log lines that a caller wants. */
   async wantLog(client: Client, level: Severity | null): Promise<void> {
     if (level === null || client.getServerCapabilities()?.logging === undefined) return
     if (this.#level !== null && isWanted(level, this.#level)) return
-    this.#level = level
-    await client.setLoggingLevel(level).catch(() => {})
+    await client.setLoggingLevel(level).then(
+      () => (this.#level = level),
+      () => {}
+    )
   }
 
   #sent(message: JSONRPCMessage): void {

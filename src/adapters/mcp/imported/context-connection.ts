@@ -34,6 +34,8 @@ export interface ContextConnectionDeps {
   readonly clock: Clock
   /** Awaits an answer; a failure becomes ImportedFault, and is reported to the link. */
   ask<T>(answer: Promise<T>): Promise<T>
+  /** Asks what a caller wants to read. Its answer is as that of {@link ask}. */
+  read<T>(ask: () => Promise<T>): Promise<T>
   /** The lists may have changed: they are to be read again. */
   onChanged(): void
   onNote(note: string): void
@@ -99,9 +101,9 @@ export class ContextConnection {
 
   /** Asks once. @throws ImportedFault */
   async read(method: ReadMethod, params: Record<string, unknown>, signal: AbortSignalLike): Promise<unknown> {
-    const { client, ask } = this.#deps
+    const { client, read } = this.#deps
     const options = { signal: signal as AbortSignal, timeout: NEVER_MS }
-    return await ask(client.request({ method, params }, anything, options))
+    return await read(() => client.request({ method, params }, anything, options))
   }
 
   /**

@@ -178,7 +178,15 @@ class ConnectionOpening implements Connection {
     this.#client = client
     const { clock, onNote } = this.#deps
     const ask = <T>(answer: Promise<T>): Promise<T> => this.#ask(answer)
-    this.#context = new ContextConnection({ client, clock, ask, onNote, onChanged: () => this.#events.onChanged() })
+    const read = <T>(run: () => Promise<T>): Promise<T> => this.requests.beside(() => this.#ask(run()))
+    this.#context = new ContextConnection({
+      client,
+      clock,
+      ask,
+      read,
+      onNote,
+      onChanged: () => this.#events.onChanged()
+    })
     // Lines that are no messages and broken streams are reported here; the relevant ones end the connection or a call.
     Object.assign(client, { onerror: () => {} })
     await client.connect(this.transport, { timeout: CONNECT_TIMEOUT_MS })

@@ -131,9 +131,10 @@ export class MeshContext {
     const { agents } = await this.#deps.api.call('agents.list', {})
     const visible = new Set(agents.map(({ address }) => address))
     for (const address of this.#known.keys()) if (!visible.has(address)) this.#known.delete(address)
-    const serving = agents
-      .filter(({ id, status, capabilities }) => status !== 'offline' && capabilities.includes(contextId(id)))
-      .slice(0, MAX_SERVERS)
+    const all = agents.filter(
+      ({ id, status, capabilities }) => status !== 'offline' && capabilities.includes(contextId(id))
+    )
+    const serving = inTurns(all).slice(0, MAX_SERVERS)
     await this.#fetch(serving)
     return serving.flatMap((agent) => {
       const { index, hash } = this.#known.get(agent.address) ?? UNKNOWN
@@ -214,6 +215,17 @@ export class MeshContext {
       this.#tell()
     })
   }
+}
+
+/** The agents of this node, then one of each node in turn: no node with many of them hides those of others. */
+function inTurns(agents: readonly AgentInfo[]): readonly AgentInfo[] {
+  const counts = new Map<string, number>()
+  const turns = agents.map((agent) => {
+    const turn = counts.get(agent.node.id) ?? 0
+    counts.set(agent.node.id, turn + 1)
+    return { agent, turn: agent.origin === 'local' ? -1 : turn }
+  })
+  return turns.sort((a, b) => a.turn - b.turn).map(({ agent }) => agent)
 }
 
 function callOf({ address, method, params }: Pick<ContextQuestion, 'address' | 'method' | 'params'>): {

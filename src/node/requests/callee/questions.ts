@@ -1,14 +1,11 @@
 import { backoffMs } from '../../../kit/backoff.js'
-import { messageOf } from '../../../kit/errors.js'
-import { isRecord } from '../../../kit/json.js'
-import { boundedCheck } from '../../../kit/schema/cost.js'
-import { faultText } from '../../../kit/schema/text.js'
 import type { CompileSchema } from '../../../kit/sign.js'
 import type { Clock, Timer } from '../../../kit/clock.js'
 import type { NodeId } from '../../../kit/ids.js'
 import { type RateLimit, TokenBucket } from '../../../kit/rate.js'
 import type { ControlBody } from '../../../domain/channel/control.js'
 import {
+  formFault,
   isWanted,
   kindOf,
   LOG_LEVELS,
@@ -109,17 +106,9 @@ export class CalleeQuestions {
 
   /** The answer; a refusal where the content of a form does not fit the form. */
   #fitting({ params }: Question, answer: QuestionAnswer): QuestionAnswer {
-    const schema = params['requestedSchema']
-    if (!answer.ok || answer.result['action'] !== 'accept' || !isRecord(schema)) return answer
-    try {
-      const check = boundedCheck(this.#deps.compileSchema(schema), schema, TOO_MUCH)
-      const faults = check(answer.result['content'] ?? {})
-      return faults.length === 0
-        ? answer
-        : refusal(`the content of the answer does not fit the form: ${faultText(faults)}`)
-    } catch (error) {
-      return refusal(`the form is no usable schema: ${messageOf(error)}`)
-    }
+    if (!answer.ok || answer.result['action'] !== 'accept') return answer
+    const fault = formFault(this.#deps.compileSchema, params['requestedSchema'], answer.result['content'] ?? {})
+    return fault === null ? answer : refusal(fault)
   }
 
   #send({ threads, payload, isAwaited }: Execution, content: Readonly<Record<string, unknown>>): void {
@@ -195,8 +184,6 @@ class AskedOfCaller {
     send({ question: { id, ...one.question } })
   }
 }
-
-const TOO_MUCH = [{ path: '', message: 'has more parts than can be checked' }]
 
 function isCaller({ threads }: Execution, peer: NodeId): boolean {
   return threads.some(({ recipient }) => recipient.nodeId === peer)

@@ -29,7 +29,7 @@ const RESEND_RATE: RateLimit = { perSecond: 1, burst: 32 }
 export interface QuestionListener {
   readonly takes: readonly QuestionKind[]
   readonly logLevel: Severity | null
-  /** A question of a kind that it takes. Never rejects. */
+  /** A question of a kind that it takes. A rejection counts as a refusal. */
   onQuestion(question: Question): Promise<QuestionAnswer>
   onLog(line: AgentLogLine): void
 }
@@ -105,10 +105,11 @@ export class CallerQuestions {
     this.#count++
     const kept: KeptQuestion = { text, answer: null }
     this.#kept.set(id, kept)
-    void listener.onQuestion(question).then((answer) => {
+    const answered = (answer: QuestionAnswer): void => {
       kept.answer = answer
       if (this.#kept.get(id) === kept) this.#send({ id, answer })
-    })
+    }
+    listener.onQuestion(question).then(answered, (error: unknown) => answered(refusal(messageOf(error))))
   }
 
   /** The agent's node bounds the questions too, but is not trusted with it. */

@@ -25,7 +25,9 @@ export class ReplyReader {
   readonly #clock: RequestDeps['clock']
   readonly #making: RequestMaking
   readonly #parts: ReplyReaderParts
-  readonly #questions: CallerQuestions
+  /** Most requests have neither questions nor log lines. */
+  #questions: CallerQuestions | null = null
+  readonly #sendAnswer: RequestDeps['sendAnswer']
   /** The last error of its peer for a single copy. */
   #ofOneCopy: ErrorBody | null = null
 
@@ -34,13 +36,19 @@ export class ReplyReader {
     making: RequestMaking,
     parts: ReplyReaderParts
   ) {
-    const { target, questions } = making.asking
     this.#clock = clock
     this.#making = making
     this.#parts = parts
-    this.#questions = new CallerQuestions(clock, questions, (body) =>
-      sendAnswer(target.nodeId, { requestId: parts.sending.key, ...body })
+    this.#sendAnswer = sendAnswer
+  }
+
+  #asked(): CallerQuestions {
+    const { target, questions } = this.#making.asking
+    const { key } = this.#parts.sending
+    this.#questions ??= new CallerQuestions(this.#clock, questions, (body) =>
+      this.#sendAnswer(target.nodeId, { requestId: key, ...body })
     )
+    return this.#questions
   }
 
   /** The ledger changes of a reply over a lane, for the commit that acknowledges it. */
@@ -68,8 +76,8 @@ export class ReplyReader {
     if (this.#isStale(answer)) return sending.stale()
     if ('run' in answer) outcome.note((tasks, id) => tasks.attempt(id, answer.run ?? 1))
     if ('progress' in answer) outcome.note((tasks, id) => tasks.progress(id, answer.progress))
-    else if ('question' in answer) this.#questions.ask(answer.question, outcome.isAwaited)
-    else if ('log' in answer) this.#questions.log(answer.log)
+    else if ('question' in answer) this.#asked().ask(answer.question, outcome.isAwaited)
+    else if ('log' in answer) this.#asked().log(answer.log)
     else if (answer.outcome === 'UNKNOWN') outcome.unknown(answer.error, null)
     // Another copy may still be under way, with an answer of its own.
     else if (isOfOneCopy(answer) && !sending.copies.denied() && this.#isOneOfCopies(answer))

@@ -1,7 +1,9 @@
 import path from 'node:path'
+import type { Client } from '@modelcontextprotocol/client'
 import test, { type Assert } from 'brittle'
 import type { AgentLogLine, Question, QuestionAnswer, QuestionKind } from '../../../../src/domain/task/question.js'
 import type { RunCaller } from '../../../../src/ports/agent-runtime.js'
+import { CallerRequests } from '../../../../src/adapters/mcp/imported/caller-requests.js'
 import { recordedRun, type RecordedRun } from '../../../support/agents/task.js'
 import { type ImportedScene, importedScene } from '../../../support/mcp/imported-scene.js'
 import { ROOT } from '../../../support/nodes.js'
@@ -99,4 +101,56 @@ test('an aborted call that waits for its turn ends at once', async (t: Assert) =
   t.ok(!aborted.ok && aborted.code === 'CANCELED')
   first.answer('one')
   t.ok((await one).ok)
+})
+
+/** A client of the library whose server is the test. */
+class FakeClient {
+  readonly handlers = new Map<string, (request: { readonly params: unknown }) => Promise<unknown>>()
+  readonly levels: string[] = []
+  refusesLevels = false
+
+  setRequestHandler(method: string, handler: (request: { readonly params: unknown }) => Promise<unknown>): void {
+    this.handlers.set(method, handler)
+  }
+
+  setNotificationHandler(): void {}
+
+  getServerCapabilities(): object {
+    return { logging: {} }
+  }
+
+  setLoggingLevel(level: string): Promise<void> {
+    this.levels.push(level)
+    return this.refusesLevels ? Promise.reject(new Error('not now')) : Promise.resolve()
+  }
+
+  ask(message: string): Promise<unknown> {
+    const params = { message, requestedSchema: { type: 'object', properties: {} } }
+    return this.handlers.get('elicitation/create')?.({ params }) ?? Promise.reject(new Error('no handler'))
+  }
+}
+
+test('a question that may belong to a reading goes to no caller of a tool', async (t: Assert) => {
+  const [requests, client, caller] = [new CallerRequests(), new FakeClient(), new Caller()]
+  requests.serve(client as unknown as Client)
+  const { signal } = new AbortController()
+  await requests.during({}, { caller, signal }, () =>
+    requests.beside(async () => await t.exception(client.ask('Whose?'), /several calls are under way/))
+  )
+  await requests.beside(async () => await t.exception(client.ask('Whose?'), /no client that answers/))
+  t.is(caller.asked.length, 0)
+  const asked = requests.during({}, { caller, signal }, () => client.ask('Yours?'))
+  await caller.first
+  caller.answer('mine')
+  t.alike(await asked, { action: 'accept', content: { name: 'mine' } })
+})
+
+test('a level of log lines that a server refused is asked for again', async (t: Assert) => {
+  const [requests, client] = [new CallerRequests(), new FakeClient()]
+  const want = (level: 'debug' | 'error'): Promise<void> => requests.wantLog(client as unknown as Client, level)
+  client.refusesLevels = true
+  await want('error')
+  client.refusesLevels = false
+  for (const level of ['error', 'error', 'debug'] as const) await want(level)
+  t.alike(client.levels, ['error', 'error', 'debug'])
 })

@@ -38,6 +38,7 @@ class FakeServer {
     this.context = new ContextConnection({
       client,
       clock,
+      read: (run) => run(),
       ask: async (answer) => await answer,
       onChanged: () => {},
       onNote: () => {}

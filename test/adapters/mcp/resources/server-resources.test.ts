@@ -56,6 +56,21 @@ test('lists of servers are fetched once for all lists, until their card names ot
   t.alike([methodsOf(notes), methodsOf(next)], [['list'], ['list']])
 })
 
+test('a member with many servers hides none of others', async (t: Assert) => {
+  const world = new World(t)
+  const owner = await world.owner({ agents: [serverAgent('own', { resources: [ONE] })] })
+  const many = Array.from({ length: 140 }, (_, at) => serverAgent(`a${at}`, { resources: [ONE] }))
+  const noisy = await world.member('noisy', { agents: many })
+  const quiet = await world.member('quiet', { agents: [serverAgent('z', { resources: [ONE] })] })
+  await world.link(owner, noisy)
+  await world.link(owner, quiet)
+  const { resources } = sourcesOf(owner, world)
+  const listed = await meanwhile(world, resources.list(), 20_000)
+  const of = (node: string): number => listed.filter(({ uri }) => uri.includes(`%40${node}/`)).length
+  t.alike([of('owner'), of('quiet')], [1, 1], `${listed.length} in all`)
+  t.ok(listed.length <= 128)
+})
+
 test('changes of other agents are no changes of resources or prompts', async (t: Assert) => {
   const world = new World(t)
   const notes = serverAgent('notes', { resources: [ONE] })

@@ -8,18 +8,9 @@ import { knownDefinitions } from '../../../../src/adapters/mcp/tools/whole-defin
 import type { ToolDefinition } from '../../../../src/adapters/mcp/server/tool.js'
 import { agentDefinition, FakeAgent } from '../../../support/fake-agents.js'
 import { type FakeNode, World } from '../../../support/fake-node.js'
+import { SERVER_SPEC } from '../../../support/mcp/server-agent.js'
 
-const SPEC: ImportedCardSpec = {
-  name: 'trees',
-  tier: null,
-  sandbox: null,
-  timeoutMs: 1000,
-  concurrency: 4,
-  maxOutputBytes: 1000,
-  sideEffect: 'exec',
-  idempotent: [],
-  source: '/config.yaml'
-}
+const SPEC: ImportedCardSpec = { ...SERVER_SPEC, name: 'trees' }
 
 function treeTool(name: string): ImportedTool {
   const node = {
