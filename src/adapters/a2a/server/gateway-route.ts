@@ -130,9 +130,8 @@ export class GatewayRoute {
 }
 
 /** A stream that fails at once. */
-// eslint-disable-next-line require-yield -- it only fails
-async function* failing(fault: A2AFault): AsyncGenerator<never> {
-  await Promise.reject(fault)
+function failing(fault: A2AFault): AsyncIterable<never> {
+  return { [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(fault) }) }
 }
 
 /** A received request. */
