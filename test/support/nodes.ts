@@ -268,7 +268,7 @@ export function untilAgent(node: LocalNode, address: string): Promise<void> {
   )
 }
 
-/** Reads a watch until an item fits; that item. Fails after a minute. */
+/** Reads a watch until an item fits; that item. Fails after a minute, with the last item. */
 export async function until<N extends WatchName>(
   api: NodeApi,
   name: N,
@@ -277,13 +277,17 @@ export async function until<N extends WatchName>(
 ): Promise<Watches[N]['item']> {
   const abort = new AbortController()
   const patience = setTimeout(() => abort.abort(), PATIENCE_MS)
+  let last: unknown
   try {
-    for await (const item of api.watch(name, params, { signal: abort.signal })) if (fits(item)) return item
+    for await (const item of api.watch(name, params, { signal: abort.signal })) {
+      if (fits(item)) return item
+      last = item
+    }
   } finally {
     clearTimeout(patience)
     abort.abort()
   }
-  throw new Error(`${name} never showed what was awaited`)
+  throw new Error(`${name} never showed what was awaited, but at last ${JSON.stringify(last)?.slice(0, 500)}`)
 }
 
 /** Calls again and again until the result fits: for what no watch tells. Bounded by a minute. */
