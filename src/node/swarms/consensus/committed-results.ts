@@ -166,7 +166,8 @@ export class CommittedResults {
     if (digest === undefined || !this.records.isWhole || this.#isOver) return
     const bytes = await contentStore.content({ index, digest })
     const accepted = bytes === null ? null : decodeEnd(bytes)
-    if (accepted === null) return
+    // A node that lost outcomes may state fewer than there are; others have the rest.
+    if (accepted === null || this.records.outcomes < outcomesOf(accepted)) return
     const end = completed(accepted)
     const { swarmStore, commit, clock, limits } = this.#deps
     const settling = await this.#settling()
@@ -194,6 +195,11 @@ export class CommittedResults {
   }
 }
 
+/** Number of outcomes that an end counts. */
+function outcomesOf({ counts }: SwarmEnd): number {
+  return Math.min(counts.total, counts.completed + counts.failed + (counts.skipped ?? 0))
+}
+
 /**
  * The records known as accepted in one swarm: final under any coordinator. Marks of leased items are left out: they
  * concern coordinators alone, which read them from the votes, and they go with the end.
@@ -213,6 +219,11 @@ export class CommittedRecords {
   /** Number of known records. */
   get size(): number {
     return this.#digests.size
+  }
+
+  /** Number of known outcomes of items. */
+  get outcomes(): number {
+    return this.#digests.size - (this.#digests.has(RECORDS.end(this.#items)) ? 1 : 0)
   }
 
   /** The highest epoch of a reported acceptance. */

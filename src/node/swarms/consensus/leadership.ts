@@ -1,5 +1,6 @@
 import { messageOf } from '../../../kit/errors.js'
 import type { NodeId } from '../../../kit/ids.js'
+import type { LedgerChange } from '../../../ports/ledger.js'
 import { encodePayload } from '../../../domain/envelope/codec.js'
 import { leaseInEpoch } from '../../../domain/swarm/coordination.js'
 import type { LeaseMark } from '../../../domain/swarm/handover.js'
@@ -26,7 +27,7 @@ import type { Participant } from './participant.js'
 /** Dependencies of a leadership. */
 export interface LeadershipDeps extends CommitQueueDeps {
   readonly self: NodeId
-  readonly participant: Pick<Participant, 'isCoordinating' | 'propose'>
+  readonly participant: Pick<Participant, 'isCoordinating' | 'propose' | 'hasStored'>
   readonly eventLog: SwarmEventLog
   readonly epoch: number
   /** Item count of the swarm. */
@@ -46,6 +47,8 @@ export class Leadership implements NotificationQueue {
   readonly #accepted: Set<number>
   readonly #waiting = new Map<number, (isAccepted: boolean) => void>()
   readonly #durable: CommitQueue
+  /** Changes of reported outcomes, by index, that were not durable here when a majority had accepted them. */
+  readonly #unstored = new Map<number, readonly LedgerChange[]>()
   #flushed: Promise<void> = Promise.resolve()
   #isOver = false
 
@@ -89,10 +92,13 @@ export class Leadership implements NotificationQueue {
     }
   }
 
-  add({ record, notify }: Notification): void {
+  add({ changes, record, notify }: Notification): void {
     const accepted = record === undefined ? Promise.resolve(true) : this.#accept(record.index, record.content)
     this.#flushed = this.#flushed.then(async () => {
-      if ((await accepted) && !this.#isOver) notify()
+      if (!(await accepted) || this.#isOver) return
+      if (record !== undefined) this.#unstored.set(record.index, changes)
+      this.#dropStored()
+      notify()
     })
   }
 
@@ -102,9 +108,16 @@ export class Leadership implements NotificationQueue {
       const notification = make()
       const { record } = notification
       if (record !== undefined && !(await this.#accept(record.index, record.content))) return
-      this.#durable.add(notification)
+      // The participant ends with the swarm, with the votes that it has not stored yet.
+      this.#dropStored()
+      const changes = [...[...this.#unstored.values()].flat(), ...notification.changes]
+      this.#durable.add({ ...notification, changes })
       await this.#durable.flushed()
     })
+  }
+
+  #dropStored(): void {
+    for (const index of this.#unstored.keys()) if (this.#deps.participant.hasStored(index)) this.#unstored.delete(index)
   }
 
   flushed(): Promise<void> {

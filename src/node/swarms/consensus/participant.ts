@@ -110,6 +110,8 @@ export class Participant {
   #isPerforming = false
   /** Count of the voter's stores that are not durable yet. */
   #unstored = 0
+  /** Indexes of the records that it stored since it was opened. */
+  readonly #stored = new Set<number>()
   /** Records to propose with the next message. */
   #proposed: ContentName[] = []
   /** It coordinates, but contents of records accepted before are missing. */
@@ -209,6 +211,11 @@ export class Participant {
     this.#proposed.push(name)
     if (this.#proposed.length === 1) void this.#proposeSoon()
     return name
+  }
+
+  /** Is its vote for a record that it proposed durable here? A majority without this node may accept it before. */
+  hasStored(index: number): boolean {
+    return this.#stored.has(index)
   }
 
   /** Ends all messages and effects. */
@@ -336,7 +343,10 @@ export class Participant {
     })
     try {
       await commit(swarmVotes.changes(coordination.swarm, effect, contents))
-      for (const name of names) this.#contents.drop(name)
+      for (const name of names) {
+        this.#contents.drop(name)
+        this.#stored.add(name.index)
+      }
       this.#unstored--
       this.#swarm.onStored()
       this.#tryBegin()

@@ -2,8 +2,9 @@ import test, { type Assert } from 'brittle'
 import { createMemoryLedger } from '../../../support/memory-ledger.js'
 import { MemoryTelemetry } from '../../../../src/adapters/telemetry/memory-telemetry.js'
 import { encodePayload } from '../../../../src/domain/envelope/codec.js'
-import { CommittedResults } from '../../../../src/node/swarms/consensus/committed-results.js'
-import { SwarmStore, type SwarmHead, type SwarmRow } from '../../../../src/node/swarms/store.js'
+import { RECORDS } from '../../../../src/domain/swarm/record-index.js'
+import { CommittedResults, type FollowedSwarm } from '../../../../src/node/swarms/consensus/committed-results.js'
+import { type SwarmEnd, SwarmStore, type SwarmHead, type SwarmRow } from '../../../../src/node/swarms/store.js'
 import type { ContentName } from '../../../../src/node/swarms/consensus/content-transfer.js'
 import { SwarmEventLog } from '../../../../src/node/swarms/event-log.js'
 import { ContentStore } from '../../../../src/node/swarms/consensus/content-store.js'
@@ -26,8 +27,23 @@ function rowOf(index: number): SwarmRow {
   return { index, order: index, holder: 'w', row }
 }
 
+/** Resolves when so many outcomes are reported and the records of then are taken. */
+async function taken(accepted: CommittedResults, course: SwarmEventLog, count: number): Promise<void> {
+  while (course.rows.size < count) await new Promise((resolve) => setImmediate(resolve))
+  accepted.take([], actor('a').id)
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
+}
+
 /** What was accepted in a swarm of three items, as a node with an empty ledger follows it. */
-function scene(t: Assert): {
+function scene(
+  t: Assert,
+  {
+    onOver = () => t.fail('it has no end'),
+    tell = () => t.fail('all is here')
+  }: Partial<Pick<FollowedSwarm, 'onOver'>> & {
+    readonly tell?: () => void
+  } = {}
+): {
   readonly accepted: CommittedResults
   readonly course: SwarmEventLog
   readonly shelf: ContentStore
@@ -39,17 +55,53 @@ function scene(t: Assert): {
   const [swarmStore, swarmVotes] = [new SwarmStore(ledger, hash), new VoteStore(ledger, hash)]
   const commit = (changes: readonly LedgerChange[]): Promise<void> => ledger.commit(changes)
   const course = new SwarmEventLog(telemetry)
-  const head = { id: 'swarm_1', itemCount: 3 } as SwarmHead
-  const shelf = new ContentStore(
-    { clock, telemetry, self: actor('a').id, swarmVotes, commit, tell: () => t.fail('all is here') },
-    head
-  )
+  const request = { goal: 'g', capability: 'w.run', strategy: 'map' }
+  const head = { id: 'swarm_1', itemCount: 3, request, taskId: '', expiresAt: 0 } as SwarmHead
+  const shelf = new ContentStore({ clock, telemetry, self: actor('a').id, swarmVotes, commit, tell }, head)
   const accepted = new CommittedResults(
     { clock, telemetry, swarmStore, swarmVotes, limits: { defaultTtlMs: 1000 }, commit },
-    { head, eventLog: course, contentStore: shelf, completed: (end) => end, onOver: () => t.fail('it has no end') }
+    { head, eventLog: course, contentStore: shelf, completed: (end) => end, onOver }
   )
   return { accepted, course, shelf, swarmVotes }
 }
+
+test('an end is taken with all outcomes that it counts, also when its sender knows fewer', async (t) => {
+  const ends: SwarmEnd[] = []
+  let wake = (): void => {}
+  const over = new Promise<void>((resolve) => (wake = resolve))
+  const { accepted, course, shelf, swarmVotes } = scene(t, {
+    onOver: (one) => {
+      ends.push(one)
+      wake()
+    }
+  })
+  const end: SwarmEnd = {
+    status: 'completed',
+    counts: { total: 3, completed: 2, failed: 0 },
+    durationMs: 1,
+    error: null,
+    stages: [],
+    participants: [],
+    leftOut: []
+  }
+  const nameOf = (index: number, content: Uint8Array): ContentName => {
+    const name = { index, digest: swarmVotes.digest(content) }
+    shelf.contents.put(name, content)
+    return name
+  }
+  const [first, second] = [0, 1].map((index) => nameOf(index, encodePayload(rowOf(index)))) as [
+    ContentName,
+    ContentName
+  ]
+  const last = nameOf(RECORDS.end(3), encodePayload(end))
+  accepted.take(accepted.learn([first, last], { total: 2, epoch: 1 }), actor('b').id)
+  await taken(accepted, course, 1)
+  t.alike(ends, [])
+  accepted.take(accepted.learn([second], { total: 3, epoch: 1 }), actor('c').id)
+  await over
+  t.is(course.rows.size, 2)
+  t.alike(ends, [end])
+})
 
 test('a proposal for an item with another outcome is no longer stored, and after the end only accepted results are', (t) => {
   const { accepted, shelf, swarmVotes } = scene(t)

@@ -18,6 +18,8 @@ interface Scene {
   /** Indexes that were proposed to the participants. */
   readonly proposed: number[]
   readonly committed: string[]
+  /** Indexes of the records that the participant here has stored. */
+  readonly stored: Set<number>
   isCoordinating: boolean
   accept(...indexes: number[]): void
 }
@@ -26,8 +28,10 @@ function scene(accepted: readonly number[] = []): Scene {
   const clock = new ManualClock()
   const telemetry = new MemoryTelemetry({ clock, level: 'error', format: 'text', write: () => {} })
   const [proposed, committed] = [[] as number[], [] as string[]]
+  const stored = new Set<number>()
   const participant = {
     isCoordinating: true,
+    hasStored: (index: number) => stored.has(index),
     propose: (index: number) => {
       proposed.push(index)
       return { index, digest: `of ${index}` }
@@ -51,6 +55,7 @@ function scene(accepted: readonly number[] = []): Scene {
     term,
     proposed,
     committed,
+    stored,
     get isCoordinating() {
       return participant.isCoordinating
     },
@@ -139,6 +144,24 @@ test('the end of a swarm is known when all outcomes were reported, and durable h
   accept(RECORDS.end(ITEMS))
   await term.flushed()
   t.alike([told, committed], [['outcome', 'made', 'end'], ['end']])
+})
+
+test('outcomes that others accepted before this node stored them are durable here with the end', async (t) => {
+  const { term, committed, stored, accept } = scene()
+  for (const index of [0, 1, 2])
+    term.add({ changes: [{ key: `outcome ${index}`, value: null }], record: record(index), notify: () => {} })
+  term.addLast(() => ({
+    changes: [{ key: 'end', value: null }],
+    record: record(RECORDS.end(ITEMS)),
+    notify: () => {}
+  }))
+  stored.add(0)
+  accept(0, 1, 2)
+  await turn()
+  stored.add(1)
+  accept(RECORDS.end(ITEMS))
+  await term.flushed()
+  t.alike(committed, ['outcome 2', 'end'])
 })
 
 test('a lease of this coordinator is displayed with its own count', (t) => {
