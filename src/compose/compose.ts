@@ -15,17 +15,16 @@ import type { LogMarks } from '../adapters/mesh/log/log-marks.js'
 import { foundMesh, joinMesh, reopenMesh } from '../adapters/mesh/network/mesh.js'
 import type { Mesh, MeshNode, MeshDeps, MeshState } from '../adapters/mesh/network/mesh-node.js'
 import { readInviteCode, refusedJoin } from '../adapters/mesh/pairing/join.js'
-import { KnownAddresses } from '../adapters/mesh/network/known-addresses.js'
-import { type Network, openNetwork } from '../adapters/mesh/network/network.js'
 import { ApprovalNotifier } from '../adapters/system/approval-notifier.js'
 import { onNewApproval } from '../node/api/approvals.js'
-import type { NetworkProblem } from '../adapters/mesh/network/reachability.js'
 import type { CodeNetwork } from '../adapters/mesh/pairing/pairing.js'
 import { hash, verify } from '../adapters/mesh/network/sodium.js'
 import { damageError, storeError } from '../adapters/storage/home/store-errors.js'
 import type { LedgerOnDisk } from '../adapters/storage/ledger/durable-ledger.js'
 import { randomIds, randomSecret } from '../adapters/system/random-ids.js'
 import { systemClock } from '../adapters/system/system-clock.js'
+import { OPERATOR } from '../domain/card/card.js'
+import { websocketUrlsOf } from '../domain/card/endpoints.js'
 import { createNode } from '../node/node.js'
 import type { NodeCore } from '../node/node.js'
 import type { LastFault, LogState, NodeDeps } from '../node/dependencies.js'
@@ -55,6 +54,7 @@ import {
 } from './open-home.js'
 import type { FreshHome } from '../adapters/storage/home/fresh-home.js'
 import type { StartOptions, StartDeps } from './open-home.js'
+import { type HomeNetwork, openHomeNetwork } from './network/open-network.js'
 import { type NodeRecord, nodeRecord, type StoredRecord } from './node-record.js'
 import { openAgents } from './open-agents.js'
 import { MESH, NODE, type RunningNode, serveNode } from './running-node.js'
@@ -73,8 +73,6 @@ export { sandboxOfHome } from './home-sandbox.js'
 export { type AgentFileReport, checkAgentFile } from '../adapters/agents/files/check-file.js'
 
 const DEFAULT_MESH_NAME = 'home'
-/** Name of the document with the addresses of the last links. */
-const ADDRESSES = 'addresses'
 
 /**
  * Starts a node: data directory, store, network, mesh, agents, control API, in this order. A failure undoes the earlier
@@ -165,7 +163,7 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   const shared = openDocuments(deps)
   const guarded = guardLedger(deps, ledger)
   const home = { ...deps, fresh, store, documents, shared, audit, record, stored, state, ledger: guarded }
-  const { mesh, logState, onUp, look } = await openMesh(home)
+  const { mesh, logState, websocketUrls, locate, onUp, look } = await openMesh(home)
   // Shared by node and agents, so equal schemas compile once.
   const compileSchema = createSchemaCompiler()
   const agents = openAgents(deps, { compileSchema, store: documents })
@@ -174,9 +172,13 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   const found = problemFinder(deps, steady, [{ problems }, guarded, agents.tools, limited, notifier])
   const lookForProblems = lookers(guarded, { look }, deps.reload)
   const kept = { store: documents, documents: shared, ledger: guarded, audit, logState, policy }
-  const made = { mesh, network: record.network, agents: agents.source, compileSchema, problems: found }
+  const made = { mesh, network: record.network, websocketUrls, agents: agents.source, compileSchema, problems: found }
   const node = buildNode(deps, { ...kept, ...made, lookForProblems, startedAt, lastFault })
   unwind.add('node', () => node.close())
+  locate((peer) => {
+    const card = node.registry.get({ agentId: OPERATOR, nodeId: peer })
+    return card === undefined ? [] : websocketUrlsOf(card)
+  })
   startNotices(deps, node, notifier)
   await node.start()
   await onUp()
@@ -252,11 +254,15 @@ type GivenNodeDeps =
 interface NodeMaking extends Pick<NodeDeps, GivenNodeDeps> {
   readonly mesh: Mesh
   readonly network: NodeRecord['network']
+  readonly websocketUrls: readonly string[]
   readonly startedAt: number
   readonly lastFault: LastFault | null
 }
 
-function buildNode(deps: StartDeps, { mesh, network, startedAt, lastFault, ...given }: NodeMaking): NodeCore {
+function buildNode(
+  deps: StartDeps,
+  { mesh, network, websocketUrls, startedAt, lastFault, ...given }: NodeMaking
+): NodeCore {
   const { home, config } = deps.options
   const node = createNode({
     ...given,
@@ -275,7 +281,7 @@ function buildNode(deps: StartDeps, { mesh, network, startedAt, lastFault, ...gi
     links: mesh.links,
     log: mesh.log,
     pairing: mesh.pairing,
-    settings: settingsOf(config),
+    settings: { ...settingsOf(config), websocketUrls },
     process: { pid: process.pid, home: home.home, network, version: VERSION, socket: home.socket, startedAt }
   })
   const reported = 'a package of the network failed, and the node goes on'
@@ -304,6 +310,8 @@ interface OpenHome extends StartDeps {
 interface OpenedMesh {
   readonly mesh: Mesh
   readonly logState: LogState
+  readonly websocketUrls: readonly string[]
+  readonly locate: HomeNetwork['network']['locate']
   /** Call once the node is up: later errors do not count as a failed start. */
   onUp(): Promise<void>
   /** Brings the problems of the network up to date. */
@@ -323,7 +331,7 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
   const { options, clock, telemetry, unwind, record, documents, audit, state } = home
   const { serveBootstrap } = options.config.network
   const { network: kind, bootstrap, localPort } = record
-  const { network, learn } = await openHomeNetwork(home)
+  const { network, learn, websocketUrls } = await openHomeNetwork(home)
   const own = serveBootstrap === null || bootstrap.includes(serveBootstrap) ? [] : [serveBootstrap]
   const care = await openCare(home, home)
   const meshParts: MeshDeps = {
@@ -358,49 +366,8 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
   keepMark(mesh, home)
   keepState(mesh, home)
   const logState = logStateOf(mesh, await openLogMarks(home, { mesh, store: home.store, documents }))
-  return { mesh, logState, onUp: () => care.up(mesh.log.view()), look: () => network.state.look() }
-}
-
-/** Opens the network of a home. `learn` remembers the address of a linked member. */
-async function openHomeNetwork(home: OpenHome): Promise<{
-  readonly network: Network
-  readonly learn: NonNullable<MeshDeps['onPassed']>
-}> {
-  const { options, clock, unwind, record } = home
-  const { serveBootstrap, behindNat } = options.config.network
-  const { network: kind, bootstrap, localPort } = record
-  const known = await openAddresses(home)
-  const network = await openNetwork({ kind, bootstrap, serveBootstrap, localPort, behindNat, known }, clock)
-  unwind.add('network', () => network.close())
-  network.state.onChange((problem) => reportNetwork(home, problem))
-  const learn: NonNullable<MeshDeps['onPassed']> = (peer, { rawStream }) => {
-    // All nodes of a local network find each other on one port.
-    if (kind === 'local' || rawStream === null) return
-    const { remoteHost, remotePort: port } = rawStream
-    known.learn(peer, { host: remoteHost ?? '', port }, network.dht.localAddress()?.port ?? null)
-  }
-  return { network, learn }
-}
-
-/** Where members were linked last, as the home has it. */
-async function openAddresses({ documents, telemetry }: OpenHome): Promise<KnownAddresses> {
-  // Nothing is lost without it.
-  const stored = await documents.read(ADDRESSES).catch(() => null)
-  return new KnownAddresses(stored, (record) => {
-    documents
-      .write(ADDRESSES, record)
-      .catch((error: unknown) => telemetry.log('warn', 'an address could not be kept', { reason: messageOf(error) }))
-  })
-}
-
-/** Logs that other nodes cannot be found, or can again (`null`); a join prints the former. */
-function reportNetwork(
-  { options, telemetry, state }: Pick<OpenHome, 'options' | 'telemetry' | 'state'>,
-  problem: NetworkProblem | null
-): void {
-  if (problem === null) return telemetry.log('info', 'other nodes can be found again')
-  if (state === null && options.join !== null) options.onProgress?.(`${problem.message}  [${problem.code}]`)
-  else telemetry.log('warn', problem.message, { code: problem.code })
+  const opened = { mesh, logState, websocketUrls, locate: network.locate }
+  return { ...opened, onUp: () => care.up(mesh.log.view()), look: () => network.state.look() }
 }
 
 /** Writes each new state of the mesh. */

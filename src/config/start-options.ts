@@ -12,6 +12,8 @@ export const START_OPTIONS: readonly StartOption[] = [
   { flag: '--network', setting: 'network.kind' },
   { flag: '--bootstrap', setting: 'network.bootstrap', isList: true },
   { flag: '--serve-bootstrap', setting: 'network.serveBootstrap' },
+  { flag: '--websocket', setting: 'websocket.listen' },
+  { flag: '--via', setting: 'websocket.via', isList: true },
   { flag: '--agents', setting: 'agents.dirs', isMany: true },
   { flag: '--http', setting: 'http.listen' },
   { flag: '--name', perRun: 'the mesh keeps the name of a member, and its admins may change it' },

@@ -44,6 +44,7 @@ export const ERROR_CODES = {
   NO_ADMIN_ONLINE: { retryable: true, next: ['a2a-node start --join -'] },
   NETWORK_OFFLINE: { retryable: true, next: ['a2a-node status'] },
   BOOTSTRAP_OFFLINE: { retryable: true, next: ['a2a-node status'] },
+  WEBSOCKET_OFFLINE: { retryable: true, next: ['a2a-node status'] },
   BOOTSTRAP_MISSING: { retryable: true, next: ['a2a-node status'] },
   PEER_OFFLINE: { retryable: true, next: ['a2a-node peers'] },
   DELIVERY_FAILED: { retryable: true, next: ['a2a-node peers'] },

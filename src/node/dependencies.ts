@@ -42,6 +42,8 @@ export interface NodeSettings {
   readonly maxStateBytes: number
   /** Labels on the cards of this node's agents. Default none. */
   readonly labels: readonly string[]
+  /** URLs at which this node serves WebSockets to members. Default none. */
+  readonly websocketUrls?: readonly string[]
   /** Provider of this node's agents that name none. Default null: none. */
   readonly provider: AgentProvider | null
   /** Name of the agent for messages to the node without agent and skill. Default null: as `rootAgent` says. */

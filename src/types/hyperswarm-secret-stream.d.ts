@@ -1,5 +1,5 @@
 declare module '@hyperswarm/secret-stream' {
-  /** The UDX stream below the encryption. Fields are -1, 0 or null until it is connected. */
+  /** The stream below the encryption, of UDX or of a transport of ours. Fields are -1, 0 or null until it is connected. */
   export interface RawStream {
     readonly connected: boolean
     /** Smoothed round trip in milliseconds; 0 while unknown. */
@@ -13,6 +13,8 @@ declare module '@hyperswarm/secret-stream' {
     readonly remoteFamily: number
     readonly localHost: string | null
     readonly localPort: number
+    /** Of a transport of ours. */
+    readonly path?: 'websocket'
   }
 
   /** ed25519; 32 and 64 bytes. */

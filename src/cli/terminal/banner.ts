@@ -51,7 +51,7 @@ export function noteProblems(output: Output, problems: readonly Problem[]): void
 }
 
 /** Codes of the problems for which other machines do not find this node. */
-const OF_NETWORK: readonly string[] = ['NETWORK_OFFLINE', 'BOOTSTRAP_OFFLINE', 'BOOTSTRAP_MISSING']
+const OF_NETWORK: readonly string[] = ['NETWORK_OFFLINE', 'BOOTSTRAP_OFFLINE', 'BOOTSTRAP_MISSING', 'WEBSOCKET_OFFLINE']
 
 /** The problems of the network: with one, an invited machine does not find this node. */
 export function networkProblems(problems: readonly Problem[]): Problem[] {

@@ -35,7 +35,7 @@ export interface LocalCardsDeps {
   readonly log: MemberLog
   readonly membership: Membership
   readonly registry: AgentRegistry
-  readonly settings: Pick<NodeSettings, 'labels' | 'provider'>
+  readonly settings: Pick<NodeSettings, 'labels' | 'provider' | 'websocketUrls'>
 }
 
 /** Changes of the cards: new ones to send, and ids of removed ones. */
@@ -138,9 +138,10 @@ export class LocalCards {
   async #refresh(definitions: readonly AgentDefinition[]): Promise<CardChanges> {
     const certificate = this.#deps.membership.certificate().body
     const placed = this.#placed(definitions, certificate)
-    const wanted = [operatorCard(certificate), ...placed.map((one) => this.#cardOf(one, certificate))].filter((one) =>
-      this.#isValid(one)
-    )
+    const wanted = [
+      operatorCard(certificate, this.#deps.settings.websocketUrls ?? []),
+      ...placed.map((one) => this.#cardOf(one, certificate))
+    ].filter((one) => this.#isValid(one))
     const bodies = this.#fitting(this.#ordered(wanted))
     this.#providers = new Map(placed.flatMap((one) => this.#provided(one)))
     const next: Record<string, Revisions[string]> = { ...this.#revisions }
@@ -300,7 +301,8 @@ export class LocalCards {
   }
 }
 
-function operatorCard(certificate: Certificate): Unrevised {
+/** Its card alone has the WebSockets of the node: an address that changes is one entry of the log. */
+function operatorCard(certificate: Certificate, websocketUrls: readonly string[]): Unrevised {
   return {
     id: OPERATOR,
     name: OPERATOR,
@@ -308,7 +310,10 @@ function operatorCard(certificate: Certificate): Unrevised {
     description: `The person at ${certificate.name}.`,
     tier: certificate.maxTier,
     protocols: PROTOCOLS,
-    endpoints: [{ transport: 'hyperswarm', address: certificate.nodeKey }],
+    endpoints: [
+      { transport: 'hyperswarm', address: certificate.nodeKey },
+      ...websocketUrls.map((address) => ({ transport: 'websocket' as const, address }))
+    ],
     capabilities: [],
     ...sandboxOf(null, certificate)
   }

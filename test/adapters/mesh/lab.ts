@@ -334,6 +334,8 @@ export function labNetwork(bootstrap: readonly DhtAddress[]): {
         transports.push(transport)
         return transport
       },
+      locate: () => {},
+      via: () => [],
       serving: () => false,
       state: { problems: () => [], isAnswering: () => true, look: async () => {}, onChange: () => {} },
       onTakeover: (listener) => void listeners.push(listener),

@@ -204,6 +204,7 @@ function decodeGrant(bytes: Uint8Array): number | null {
 }
 
 function pathOf(stream: NoiseStream): LinkPath {
+  if (stream.rawStream?.path !== undefined) return stream.rawStream.path
   const host = stream.rawStream?.remoteHost ?? ''
   return host === '::1' || host.startsWith('127.') ? 'local' : 'direct'
 }

@@ -2,12 +2,16 @@ import dgram from 'node:dgram'
 import HyperDHT from 'hyperdht'
 import type { KeyPair } from 'hyperswarm'
 import { messageOf, NodeError } from '../../../kit/errors.js'
+import type { NodeId } from '../../../kit/ids.js'
 import type { Clock, Timer } from '../../../kit/clock.js'
 import { AddressedDht, type KnownAddresses } from './known-addresses.js'
 import type { Rendezvous } from '../pairing/pairing-swarm.js'
 import { HyperswarmTransport } from '../transport/hyperswarm-transport.js'
+import { JoinedTransport } from '../transport/joined-transport.js'
 import type { StreamTransport } from '../transport/stream-transport.js'
-import { type NetworkState, Reachability } from './reachability.js'
+import type { WebSocketAcceptor } from '../transport/websocket-server.js'
+import { type ViaState, WebSocketTransport } from '../transport/websocket-transport.js'
+import { type NetworkProblem, type NetworkState, Reachability } from './reachability.js'
 import { timely } from './timely.js'
 
 /** How nodes find each other. */
@@ -24,6 +28,16 @@ export interface NetworkOptions {
   readonly known?: Pick<KnownAddresses, 'of' | 'port'>
   /** Port of the embedded bootstrap of `local`. Keep it below 32768: above, a random client socket may own it. */
   readonly localPort: number
+  /** WebSockets of this node and of others. Absent: it serves none, and dials those that members name. */
+  readonly websocket?: NetworkWebSockets
+}
+
+/** WebSockets beside the DHT. */
+export interface NetworkWebSockets {
+  /** Accepts those of others; null for none. */
+  readonly acceptor: Pick<WebSocketAcceptor, 'onBytes'> | null
+  /** URLs that are dialled all the time, whoever answers. */
+  readonly via: readonly string[]
 }
 
 /** A node's access to others: streams to peers with a known key, and a rendezvous with unknown ones. */
@@ -38,6 +52,10 @@ export interface Network {
   readonly state: NetworkState
   /** Opens the transport of a node with this key pair. Its owner closes it. */
   openTransport(keyPair: KeyPair): NodeTransport
+  /** Asks this for the WebSocket URLs of a peer before it dials them. */
+  locate(urlsOf: (peer: NodeId) => readonly string[]): void
+  /** The URLs that are dialled all the time. */
+  via(): readonly ViaState[]
   /** Does this process serve the bootstrap node now? */
   serving(): boolean
   /** Called when this process took the bootstrap over: records there are empty, so announce again. */
@@ -72,7 +90,9 @@ export async function openNetwork(options: NetworkOptions, clock: Clock): Promis
     { ...addressing(options), ...(port === null ? {} : { port }), connectionKeepAlive: KEEP_ALIVE_MS },
     (peer) => (state.isAnswering() ? [] : (known?.of(peer) ?? []))
   )
-  const state: Reachability = new Reachability({ kind: options.kind, dht, clock })
+  const { acceptor = null, via = [] } = options.websocket ?? {}
+  const hasWebSockets = acceptor !== null || via.length > 0
+  const state: Reachability = new Reachability({ kind: options.kind, dht, clock, hasWebSockets })
   const close = async (): Promise<void> => {
     state.close()
     await bootstrap?.close()
@@ -84,14 +104,58 @@ export async function openNetwork(options: NetworkOptions, clock: Clock): Promis
     await close()
     throw error
   }
+  const transports = openTransports(options, dht, clock)
   return {
     dht,
-    state,
-    openTransport: (keyPair) => new HyperswarmTransport({ dht, keyPair }),
+    state: withVia(state, () => transports.via()),
+    ...transports,
     serving: () => bootstrap?.serving() ?? false,
     onTakeover: (listener) => bootstrap?.onTakeover(listener),
     close
   }
+}
+
+function openTransports(
+  { kind, websocket = { acceptor: null, via: [] } }: NetworkOptions,
+  dht: HyperDHT,
+  clock: Clock
+): Pick<Network, 'openTransport' | 'locate' | 'via'> {
+  let urlsOf: (peer: NodeId) => readonly string[] = () => []
+  let via: () => readonly ViaState[] = () => []
+  const openTransport = (keyPair: KeyPair): NodeTransport => {
+    const swarm = new HyperswarmTransport({ dht, keyPair })
+    const addressesOf = (peer: NodeId): readonly string[] => urlsOf(peer)
+    const isLocal = kind === 'local'
+    const sockets = new WebSocketTransport({
+      ...websocket,
+      keyPair,
+      clock,
+      keepAliveMs: KEEP_ALIVE_MS,
+      addressesOf,
+      isLocal
+    })
+    const joined = new JoinedTransport([swarm, sockets], clock)
+    sockets.linkedBy((peer) => joined.isLinked(peer))
+    via = () => sockets.via()
+    return Object.assign(joined, { rendezvous: swarm.rendezvous })
+  }
+  return { openTransport, locate: (next) => void (urlsOf = next), via: () => via() }
+}
+
+/** The state of the network with the URLs of `via` that are not reached, which the user named as the way. */
+function withVia(state: Reachability, via: () => readonly ViaState[]): NetworkState {
+  return {
+    problems: () => [...via().flatMap(viaProblem), ...state.problems()],
+    isAnswering: () => state.isAnswering(),
+    look: () => state.look(),
+    onChange: (listener) => state.onChange(listener)
+  }
+}
+
+function viaProblem({ url, fault }: ViaState): NetworkProblem[] {
+  if (fault === null) return []
+  const message = `no member is reached by WebSocket at ${url}: ${fault}`
+  return [{ code: 'WEBSOCKET_OFFLINE', message, next: 'a2a-node status   # on the machine of that member' }]
 }
 
 function addressing(options: NetworkOptions): { bootstrap?: string[]; host?: string; firewalled?: boolean } {

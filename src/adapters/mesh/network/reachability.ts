@@ -21,6 +21,8 @@ export interface ReachabilityDeps {
   readonly kind: 'public' | 'private' | 'local'
   readonly dht: Pick<HyperDHT, 'ping' | 'bootstrapNodes' | 'stats'>
   readonly clock: Clock
+  /** Do members reach each other by WebSocket? Then a private network needs no bootstrap node. */
+  readonly hasWebSockets?: boolean
   /** IPv4 addresses of this machine except loopback. Default: those of its interfaces. */
   readonly addresses?: () => readonly string[]
   /** The IPv4 address of a host name. Default: as the system resolves it. */
@@ -29,7 +31,7 @@ export interface ReachabilityDeps {
 
 /** A problem of the network. Its codes are also those of a join that fails by it. */
 export interface NetworkProblem extends Problem {
-  readonly code: Extract<ErrorCode, 'NETWORK_OFFLINE' | 'BOOTSTRAP_OFFLINE' | 'BOOTSTRAP_MISSING'>
+  readonly code: Extract<ErrorCode, 'NETWORK_OFFLINE' | 'BOOTSTRAP_OFFLINE' | 'BOOTSTRAP_MISSING' | 'WEBSOCKET_OFFLINE'>
 }
 
 /** The state of the network below a node, for `status` and for the error of a join. */
@@ -70,8 +72,8 @@ export class Reachability implements NetworkState {
   }
 
   problems(): readonly NetworkProblem[] {
-    const { kind, dht } = this.#deps
-    if (kind === 'private' && dht.bootstrapNodes.length === 0) return [this.#missing()]
+    const { kind, dht, hasWebSockets = false } = this.#deps
+    if (kind === 'private' && dht.bootstrapNodes.length === 0 && !hasWebSockets) return [this.#missing()]
     return this.#problem === null ? [] : [this.#problem]
   }
 

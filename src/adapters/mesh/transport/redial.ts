@@ -1,0 +1,44 @@
+import { type Backoff, backoffMs } from '../../../kit/backoff.js'
+import type { Clock, Timer } from '../../../kit/clock.js'
+
+/** Waits between two tries. */
+const WAITS: Backoff = { baseMs: 250, maxMs: 30_000 }
+
+/** Tries again and again, with longer waits while tries fail, until it is stopped. */
+export class Redial {
+  readonly #clock: Clock
+  readonly #attempt: (signal: AbortSignal) => Promise<boolean>
+  readonly #abort = new AbortController()
+  #failed = 0
+  #timer: Timer | null = null
+  #isTrying = false
+
+  /** `attempt`: one try, which must not reject; true when it worked, once its result is over. It begins at once. */
+  constructor(clock: Clock, attempt: (signal: AbortSignal) => Promise<boolean>) {
+    this.#clock = clock
+    this.#attempt = attempt
+    this.now()
+  }
+
+  /** Forgets the failed tries, and tries now unless a try is under way. */
+  now(): void {
+    this.#failed = 0
+    this.#clock.clear(this.#timer)
+    if (!this.#isTrying && !this.#abort.signal.aborted) void this.#try()
+  }
+
+  /** Ends a try under way. */
+  stop(): void {
+    this.#abort.abort()
+    this.#clock.clear(this.#timer)
+  }
+
+  async #try(): Promise<void> {
+    this.#isTrying = true
+    const { signal } = this.#abort
+    this.#failed = (await this.#attempt(signal)) ? 0 : this.#failed + 1
+    this.#isTrying = false
+    if (signal.aborted) return
+    this.#timer = this.#clock.after(backoffMs(WAITS, this.#failed - 1), () => void this.#try())
+  }
+}

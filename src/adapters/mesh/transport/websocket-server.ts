@@ -1,0 +1,96 @@
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { WebSocketServer } from 'ws'
+import { messageOf, NodeError } from '../../../kit/errors.js'
+import { WEBSOCKET_PATH } from '../../../kit/websocket-url.js'
+import { MESSAGE_MAX_BYTES, WebSocketBytes } from './websocket-bytes.js'
+
+/** Open connections to one server, at most; further ones are dropped. */
+const MAX_CONNECTIONS = 512
+/** Milliseconds until the headers of a request are there. */
+const HEADERS_MS = 10_000
+
+/** Accepts WebSockets of other nodes. */
+export class WebSocketAcceptor {
+  readonly #sockets: WebSocketServer
+  #handler: ((bytes: WebSocketBytes) => void) | null = null
+
+  private constructor(sockets: WebSocketServer) {
+    this.#sockets = sockets
+  }
+
+  static async open(): Promise<WebSocketAcceptor> {
+    const { WebSocketServer } = await import('ws')
+    return new WebSocketAcceptor(
+      new WebSocketServer({
+        noServer: true,
+        maxPayload: MESSAGE_MAX_BYTES,
+        perMessageDeflate: false,
+        allowSynchronousEvents: true
+      })
+    )
+  }
+
+  /** The one handler of accepted sockets; null refuses them. */
+  onBytes(handler: ((bytes: WebSocketBytes) => void) | null): void {
+    this.#handler = handler
+  }
+
+  /** Takes an upgrade request of an HTTP server, and answers every one that is none of a node. */
+  upgrade(request: http.IncomingMessage, socket: Duplex, head: Buffer): void {
+    socket.on('error', () => socket.destroy())
+    const handler = this.#handler
+    if (request.url?.split('?')[0] !== WEBSOCKET_PATH) return refuse(socket, '404 Not Found')
+    if (handler === null) return refuse(socket, '503 Service Unavailable')
+    this.#sockets.handleUpgrade(request, socket, head, (open) => handler(new WebSocketBytes(open)))
+  }
+}
+
+/** A listener for the WebSockets of other nodes. */
+export interface WebSocketListener {
+  readonly acceptor: WebSocketAcceptor
+  readonly address: AddressInfo
+  close(): Promise<void>
+}
+
+/**
+ * Serves WebSockets at `/mesh` of an address, and nothing else. Port 0: a free one.
+ * @throws NodeError PORT_IN_USE, NO_PERMISSION, CONFIG_INVALID for a host that this machine does not have
+ */
+export async function serveWebSockets(at: {
+  readonly host: string
+  readonly port: number
+}): Promise<WebSocketListener> {
+  const acceptor = await WebSocketAcceptor.open()
+  const server = http.createServer({ headersTimeout: HEADERS_MS, requestTimeout: HEADERS_MS, maxHeaderSize: 16_384 })
+  server.maxConnections = MAX_CONNECTIONS
+  server.on('request', (_request, response: http.ServerResponse) => {
+    response.writeHead(426, { connection: 'close', upgrade: 'websocket' }).end()
+  })
+  server.on('upgrade', (request, socket, head) => acceptor.upgrade(request, socket, head))
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error) => reject(listenError(error, at)))
+    server.listen(at, resolve)
+  })
+  server.removeAllListeners('error').on('error', () => {})
+  const close = (): Promise<void> =>
+    new Promise((resolve) => {
+      server.close(() => resolve())
+      server.closeAllConnections()
+    })
+  return { acceptor, address: server.address() as AddressInfo, close }
+}
+
+function refuse(socket: Duplex, status: string): void {
+  socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
+}
+
+function listenError(error: Error, { host, port }: { readonly host: string; readonly port: number }): NodeError {
+  const { code } = error as NodeJS.ErrnoException
+  const next = ['a2a-node start --websocket 0', 'a2a-node config show']
+  if (code === 'EADDRINUSE')
+    return new NodeError('PORT_IN_USE', `port ${port} of ${host} is in use by another program`, { cause: error, next })
+  const text = `cannot serve WebSockets on ${host}:${port}: ${messageOf(error)}`
+  return new NodeError(code === 'EACCES' ? 'NO_PERMISSION' : 'CONFIG_INVALID', text, { cause: error, next })
+}

@@ -1,0 +1,223 @@
+import NoiseSecretStream from '@hyperswarm/secret-stream'
+import type { KeyPair, NoiseStream } from 'hyperswarm'
+import type { Clock } from '../../../kit/clock.js'
+import { messageOf } from '../../../kit/errors.js'
+import { keyToText, type NodeId } from '../../../kit/ids.js'
+import { Redial } from './redial.js'
+import type { StreamDirection, StreamTransport } from './stream-transport.js'
+import type { WebSocketBytes } from './websocket-bytes.js'
+import { dialWebSocket } from './websocket-client.js'
+import type { WebSocketAcceptor } from './websocket-server.js'
+
+/** Milliseconds until a handshake is done, at most. */
+const HANDSHAKE_MS = 10_000
+/** Handshakes of strangers under way, at most; further sockets are closed. */
+const MAX_HANDSHAKES = 32
+/** Addresses of one peer that are tried, at most. */
+const MAX_ADDRESSES = 4
+
+/** What is known of one address of `via`. */
+export interface ViaState {
+  readonly url: string
+  /** The node that answered there last; null for none. */
+  readonly peer: NodeId | null
+  /** Why it cannot be used; null while it can, and before the first try has ended. */
+  readonly fault: string | null
+}
+
+/** Dependencies of {@link WebSocketTransport}. */
+export interface WebSocketTransportDeps {
+  readonly keyPair: KeyPair
+  readonly clock: Clock
+  /** Milliseconds between keep-alives. */
+  readonly keepAliveMs: number
+  /** Accepts sockets; null: this node only dials. */
+  readonly acceptor: Pick<WebSocketAcceptor, 'onBytes'> | null
+  /** URLs that are dialled all the time, whoever answers there. */
+  readonly via: readonly string[]
+  /** URLs of a peer. */
+  addressesOf(peer: NodeId): readonly string[]
+  /** May addresses that peers name be of this machine alone? */
+  readonly isLocal: boolean
+}
+
+interface Dial {
+  /** Null: whoever answers. */
+  readonly peer: NodeId | null
+  readonly signal: AbortSignal
+  readonly isForeign: boolean
+}
+
+interface Dialled {
+  /** Null when it is not open; without a fault the peer has one already. */
+  readonly stream: NoiseStream | null
+  readonly peer: NodeId | null
+  readonly fault: string | null
+}
+
+/** Noise streams over WebSockets, where UDP does not pass. It finds no peers: their addresses are given. */
+export class WebSocketTransport implements StreamTransport {
+  readonly #deps: WebSocketTransportDeps
+  readonly #nodeId: NodeId
+  readonly #streams = new Map<NodeId, NoiseStream>()
+  readonly #dialled = new Map<NodeId, Redial>()
+  readonly #via = new Map<string, ViaState>()
+  readonly #viaDials: Redial[] = []
+  #handshakes = 0
+  #isClosed = false
+  #handler: (stream: NoiseStream) => void = () => {}
+  #admits: (peer: NodeId, direction: StreamDirection) => boolean = () => true
+  /** Has the peer a stream of another transport? */
+  #isLinked: (peer: NodeId) => boolean = () => false
+
+  constructor(deps: WebSocketTransportDeps) {
+    this.#deps = deps
+    this.#nodeId = keyToText(deps.keyPair.publicKey)
+  }
+
+  /** The state of each address of `via`. */
+  via(): readonly ViaState[] {
+    return [...this.#via.values()]
+  }
+
+  listen(): Promise<void> {
+    this.#deps.acceptor?.onBytes((bytes) => void this.#accept(bytes))
+    return Promise.resolve()
+  }
+
+  refresh(): void {
+    for (const one of this.#viaDials) one.now()
+  }
+
+  dial(peer: NodeId): void {
+    const known = this.#dialled.get(peer)
+    if (known !== undefined) return known.now()
+    if (this.#isClosed) return
+    this.#dialled.set(peer, new Redial(this.#deps.clock, (signal) => this.#tryPeer(peer, signal)))
+  }
+
+  undial(peer: NodeId): void {
+    this.#dialled.get(peer)?.stop()
+    this.#dialled.delete(peer)
+  }
+
+  /** Dialling of `via` begins: a newcomer needs streams before it may listen. */
+  onStream(handler: (stream: NoiseStream) => void): void {
+    this.#handler = handler
+    for (const url of this.#deps.via) {
+      this.#via.set(url, { url, peer: null, fault: null })
+      this.#viaDials.push(new Redial(this.#deps.clock, (signal) => this.#tryVia(url, signal)))
+    }
+  }
+
+  firewall(admits: (peer: NodeId, direction: StreamDirection) => boolean): void {
+    this.#admits = admits
+  }
+
+  /** Peers with a stream of another transport are not dialled at the addresses of `via`. */
+  linkedBy(isLinked: (peer: NodeId) => boolean): void {
+    this.#isLinked = isLinked
+  }
+
+  close(): Promise<void> {
+    this.#isClosed = true
+    this.#deps.acceptor?.onBytes(null)
+    for (const one of [...this.#viaDials, ...this.#dialled.values()]) one.stop()
+    for (const stream of this.#streams.values()) stream.destroy()
+    return Promise.resolve()
+  }
+
+  async #tryPeer(peer: NodeId, signal: AbortSignal): Promise<boolean> {
+    if (this.#streams.has(peer) || !this.#admits(peer, 'out')) return false
+    const urls = this.#deps.addressesOf(peer).slice(0, MAX_ADDRESSES)
+    for (const url of urls) {
+      const { stream } = await this.#open(url, { peer, signal, isForeign: !this.#deps.isLocal })
+      if (stream !== null) return await ended(stream)
+    }
+    return false
+  }
+
+  async #tryVia(url: string, signal: AbortSignal): Promise<boolean> {
+    const known = this.#via.get(url)?.peer ?? null
+    if (known !== null && (this.#streams.has(known) || this.#isLinked(known))) return false
+    const { stream, peer, fault } = await this.#open(url, { peer: null, signal, isForeign: false })
+    if (signal.aborted) return false
+    this.#via.set(url, { url, peer: peer ?? known, fault })
+    return stream === null ? false : await ended(stream)
+  }
+
+  async #open(url: string, { peer: wanted, signal, isForeign }: Dial): Promise<Dialled> {
+    try {
+      const bytes = await dialWebSocket(url, { isForeign, signal })
+      const stream = await this.#secure(bytes, true)
+      if (stream === null || signal.aborted) return failed('the program that answers there is no node')
+      const peer = keyToText(stream.remotePublicKey)
+      const fault = this.#dialFault(peer, wanted)
+      if (fault === null && !this.#isLinked(peer) && this.#opened(peer, stream)) return { stream, peer, fault: null }
+      stream.destroy()
+      return { stream: null, peer, fault }
+    } catch (error) {
+      return failed(messageOf(error))
+    }
+  }
+
+  #dialFault(found: NodeId, wanted: NodeId | null): string | null {
+    if (found === this.#nodeId) return 'this node itself answers there'
+    if (wanted !== null && found !== wanted) return 'another node answers there'
+    return this.#admits(found, 'out') ? null : 'this node admits no stream of the node that answers there'
+  }
+
+  async #accept(bytes: WebSocketBytes): Promise<void> {
+    if (this.#handshakes >= MAX_HANDSHAKES) return void bytes.destroy()
+    this.#handshakes++
+    const stream = await this.#secure(bytes, false)
+    this.#handshakes--
+    if (stream === null) return
+    const peer = keyToText(stream.remotePublicKey)
+    if (peer === this.#nodeId || !this.#admits(peer, 'in') || !this.#opened(peer, stream)) stream.destroy()
+  }
+
+  /** The stream after its handshake; null when it failed or took too long. */
+  async #secure(bytes: WebSocketBytes, isInitiator: boolean): Promise<NoiseStream | null> {
+    const { keyPair, keepAliveMs, clock } = this.#deps
+    const stream = new NoiseSecretStream(isInitiator, bytes, { keyPair, keepAlive: keepAliveMs })
+    stream.on('error', () => {})
+    const timer = clock.after(HANDSHAKE_MS, () => stream.destroy())
+    const isOpen = await stream.opened
+    clock.clear(timer)
+    if (!isOpen || stream.destroying) return null
+    bytes.secured()
+    return stream
+  }
+
+  /** Keeps one stream to a peer; false: not this one. */
+  #opened(peer: NodeId, stream: NoiseStream): boolean {
+    if (this.#isClosed) return false
+    const former = this.#streams.get(peer)
+    // A peer that opens another one has lost the former. Of two that each end opened, both ends keep the same one.
+    if (former !== undefined && former.isInitiator !== stream.isInitiator && !this.#isKept(peer, stream)) return false
+    this.#streams.set(peer, stream)
+    former?.destroy()
+    stream.on('close', () => {
+      if (this.#streams.get(peer) === stream) this.#streams.delete(peer)
+    })
+    this.#handler(stream)
+    return true
+  }
+
+  #isKept(peer: NodeId, { isInitiator }: NoiseStream): boolean {
+    return isInitiator === this.#nodeId > peer
+  }
+}
+
+function failed(fault: string): Dialled {
+  return { stream: null, peer: null, fault }
+}
+
+/** Resolves with true when the stream is closed. */
+function ended(stream: NoiseStream): Promise<true> {
+  return new Promise((resolve) => {
+    if (stream.destroyed) resolve(true)
+    else stream.once('close', () => resolve(true))
+  })
+}
