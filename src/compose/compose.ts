@@ -163,7 +163,7 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   const shared = openDocuments(deps)
   const guarded = guardLedger(deps, ledger)
   const home = { ...deps, fresh, store, documents, shared, audit, record, stored, state, ledger: guarded }
-  const { mesh, logState, websocketUrls, locate, onUp, look } = await openMesh(home)
+  const { mesh, logState, websocket, websocketUrls, locate, onUp, look } = await openMesh(home)
   // Shared by node and agents, so equal schemas compile once.
   const compileSchema = createSchemaCompiler()
   const agents = openAgents(deps, { compileSchema, store: documents })
@@ -172,7 +172,15 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   const found = problemFinder(deps, steady, [{ problems }, guarded, agents.tools, limited, notifier])
   const lookForProblems = lookers(guarded, { look }, deps.reload)
   const kept = { store: documents, documents: shared, ledger: guarded, audit, logState, policy }
-  const made = { mesh, network: record.network, websocketUrls, agents: agents.source, compileSchema, problems: found }
+  const made = {
+    mesh,
+    network: record.network,
+    websocket,
+    websocketUrls,
+    agents: agents.source,
+    compileSchema,
+    problems: found
+  }
   const node = buildNode(deps, { ...kept, ...made, lookForProblems, startedAt, lastFault })
   unwind.add('node', () => node.close())
   locate((peer) => {
@@ -254,6 +262,7 @@ type GivenNodeDeps =
 interface NodeMaking extends Pick<NodeDeps, GivenNodeDeps> {
   readonly mesh: Mesh
   readonly network: NodeRecord['network']
+  readonly websocket: string | null
   readonly websocketUrls: readonly string[]
   readonly startedAt: number
   readonly lastFault: LastFault | null
@@ -261,7 +270,7 @@ interface NodeMaking extends Pick<NodeDeps, GivenNodeDeps> {
 
 function buildNode(
   deps: StartDeps,
-  { mesh, network, websocketUrls, startedAt, lastFault, ...given }: NodeMaking
+  { mesh, network, websocket, websocketUrls, startedAt, lastFault, ...given }: NodeMaking
 ): NodeCore {
   const { home, config } = deps.options
   const node = createNode({
@@ -282,7 +291,7 @@ function buildNode(
     log: mesh.log,
     pairing: mesh.pairing,
     settings: { ...settingsOf(config), websocketUrls },
-    process: { pid: process.pid, home: home.home, network, version: VERSION, socket: home.socket, startedAt }
+    process: { pid: process.pid, home: home.home, network, version: VERSION, socket: home.socket, websocket, startedAt }
   })
   const reported = 'a package of the network failed, and the node goes on'
   deps.faults.onFault((name, reason) => node.events.add('package-failed', reported, { package: name, reason }))
@@ -310,6 +319,7 @@ interface OpenHome extends StartDeps {
 interface OpenedMesh {
   readonly mesh: Mesh
   readonly logState: LogState
+  readonly websocket: string | null
   readonly websocketUrls: readonly string[]
   readonly locate: HomeNetwork['network']['locate']
   /** Call once the node is up: later errors do not count as a failed start. */
@@ -331,7 +341,7 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
   const { options, clock, telemetry, unwind, record, documents, audit, state } = home
   const { serveBootstrap } = options.config.network
   const { network: kind, bootstrap, localPort } = record
-  const { network, learn, websocketUrls } = await openHomeNetwork(home)
+  const { network, learn, websocket, websocketUrls } = await openHomeNetwork(home)
   const own = serveBootstrap === null || bootstrap.includes(serveBootstrap) ? [] : [serveBootstrap]
   const care = await openCare(home, home)
   const meshParts: MeshDeps = {
@@ -366,7 +376,7 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
   keepMark(mesh, home)
   keepState(mesh, home)
   const logState = logStateOf(mesh, await openLogMarks(home, { mesh, store: home.store, documents }))
-  const opened = { mesh, logState, websocketUrls, locate: network.locate }
+  const opened = { mesh, logState, websocket, websocketUrls, locate: network.locate }
   return { ...opened, onUp: () => care.up(mesh.log.view()), look: () => network.state.look() }
 }
 

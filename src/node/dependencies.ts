@@ -66,6 +66,8 @@ export interface ProcessFacts {
   readonly network: string
   readonly version: string
   readonly socket: string
+  /** URL of the bound WebSocket; null or absent: it serves none. */
+  readonly websocket?: string | null
   readonly startedAt: number
 }
 

@@ -84,6 +84,8 @@ export interface StatusInfo {
   readonly network: string
   /** As in {@link NodeInfo}. */
   readonly http: string | null
+  /** `ws://0.0.0.0:7421/mesh`, as bound; null: members cannot connect by WebSocket. Absent: an earlier build. */
+  readonly websocket?: string | null
   readonly mesh: {
     readonly id: MeshId
     readonly name: string

@@ -6,7 +6,7 @@ import { showWatch } from '../terminal/live.js'
 import { isSet } from '../options.js'
 import type { Output } from '../terminal/output.js'
 import { factLines, plural } from '../terminal/render.js'
-import { faultFact, headLine, hintedAll, problemLines } from '../terminal/banner.js'
+import { faultFact, headLine, hintedAll, problemLines, webSocketFacts } from '../terminal/banner.js'
 import { providerText, tildePath } from '../words.js'
 
 /** `status`; with `--watch` again at each change. */
@@ -44,6 +44,7 @@ function statusLines(output: Output, info: StatusInfo, userHome: string | undefi
       ...(info.reload === undefined || info.reload === null ? [] : [['config', reloadText(info.reload)] as const]),
       ['network', info.network],
       ...(info.http === null ? [] : [['http', info.http] as const]),
+      ...webSocketFacts(info),
       ...(info.provider === undefined ? [] : [['provider', providerText(info.provider)] as const]),
       ['mesh', `${plural(mesh.members, 'member')}, ${mesh.online} online${trustText(mesh)}`],
       ['agents', `${agents.ready.length} ready${agents.ready.length === 0 ? '' : `: ${agents.ready.join(', ')}`}`],

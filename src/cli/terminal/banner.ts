@@ -63,6 +63,13 @@ export function emptyText(what: string, problems: readonly Problem[]): string {
   return problems.length === 0 ? `no ${what}` : `no ${what} that this node knows of`
 }
 
+/** The fact of the WebSocket at which members connect; none without one. */
+export function webSocketFacts({ websocket }: Pick<StatusInfo, 'websocket'>): (readonly [string, Cell])[] {
+  if (websocket === null || websocket === undefined) return []
+  const isOwn = /^ws:\/\/(?:127\.|\[::1\])/.test(websocket)
+  return [['websocket', isOwn ? `${websocket} (this machine and its reverse proxy alone)` : websocket]]
+}
+
 /**
  * The banner of `start` for the running node. `isLogged`: its problems are in the log beside it, so only those of the
  * network are shown, with their next step.
@@ -90,6 +97,7 @@ export function bannerLines(
       ...(info.http === null
         ? []
         : [['http', `${info.http}  (token: ${output.hint('a2a-node a2a token create')})`] as const]),
+      ...webSocketFacts(info),
       ['agents', ready.length === 0 ? 'none ready' : `${ready.length} ready: ${ready.join(', ')}`]
     ]),
     ...problemLines(output, isLogged ? networkProblems(info.problems) : info.problems).map((line) => `  ${line}`)

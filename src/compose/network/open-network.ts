@@ -30,6 +30,8 @@ export interface HomeNetwork {
   readonly network: Network
   /** Remembers the address of a linked member. */
   readonly learn: NonNullable<MeshDeps['onPassed']>
+  /** The URL of the bound WebSocket; null: it serves none. */
+  readonly websocket: string | null
   /** URLs at which other machines reach the WebSocket of this node. */
   readonly websocketUrls: readonly string[]
 }
@@ -54,7 +56,8 @@ export async function openHomeNetwork(home: NetworkHome): Promise<HomeNetwork> {
     const { remoteHost, remotePort: port } = rawStream
     known.learn(peer, { host: remoteHost ?? '', port }, network.dht.localAddress()?.port ?? null)
   }
-  return { network, learn, websocketUrls: urlsOf(home, sockets) }
+  const bound = sockets === null ? null : boundUrl(sockets.address)
+  return { network, learn, websocket: bound, websocketUrls: urlsOf(home, sockets) }
 }
 
 /** The listener for WebSockets; null without the setting. A taken port fails the start before an invite is used. */
@@ -71,6 +74,10 @@ function urlsOf({ options }: NetworkHome, listener: WebSocketListener | null): r
   const { urls } = options.config.websocket
   if (urls.length > 0 || listener === null) return urls
   return boundHosts(listener.address).map((host) => `ws://${host}:${listener.address.port}${WEBSOCKET_PATH}`)
+}
+
+function boundUrl({ address, family, port }: AddressInfo): string {
+  return `ws://${family === 'IPv6' ? `[${address}]` : address}:${port}${WEBSOCKET_PATH}`
 }
 
 /** Hosts under which other machines reach a bound address; none for one of this machine alone. */

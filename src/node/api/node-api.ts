@@ -123,6 +123,7 @@ export function statusInfo(host: ApiHost): StatusInfo {
     version: facts.version,
     home: facts.home,
     network: facts.network,
+    websocket: facts.websocket ?? null,
     mesh: {
       ...nodeInfo(host).mesh,
       members: Math.max(1, members.length),

@@ -89,7 +89,8 @@ export class StreamLink implements Link {
   }
 
   rttMs(): number | null {
-    return this.#deps.stream.rawStream?.rtt ?? null
+    const { rtt = 0 } = this.#deps.stream.rawStream ?? {}
+    return rtt === 0 ? null : rtt
   }
 
   /** Small frames of one turn leave as one: each on its own would be encrypted and written apart. */

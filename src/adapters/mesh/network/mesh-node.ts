@@ -86,6 +86,9 @@ export interface MeshState {
   readonly forked?: readonly string[]
 }
 
+/** Problems of a network in which no other node of the DHT answers. */
+const CUT_OFF: ReadonlySet<ErrorCode> = new Set(['NETWORK_OFFLINE', 'BOOTSTRAP_OFFLINE', 'BOOTSTRAP_MISSING'])
+
 /** Dependencies of a mesh. */
 export interface MeshDeps {
   readonly store: Corestore
@@ -201,7 +204,10 @@ export class MeshNode implements Mesh {
     this.#quarantine = this.#newQuarantine()
     log.bind((entry, options) => links.relay(entry, options), this.#quarantine)
     log.unreadable.onBad((coreKey, fault) => this.#onUnreadable(coreKey, fault))
-    this.pairing = new AdminPairing({ swarm, nodeId, sign, verify, hash, clock, telemetry, log, network })
+    this.pairing = new AdminPairing({
+      ...{ swarm, nodeId, sign, verify, hash, clock, telemetry, log, network },
+      isCutOff: () => deps.network.state.problems().some(({ code }) => CUT_OFF.has(code))
+    })
     log.onChange(() => this.#onView())
     void log.own.lost.then(() => this.#onRolledBack())
     void log.failed.then((error) => this.#tellExpelled(failedLog(error, deps.writeFault?.() ?? null)))

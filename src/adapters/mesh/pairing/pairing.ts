@@ -58,6 +58,8 @@ export interface CodeNetwork {
 export interface PairingAdminDeps extends PairingDeps {
   readonly log: AutobaseLog
   readonly network: CodeNetwork
+  /** Is it known that no other node of the DHT answers? Then nothing can be announced there. */
+  isCutOff(): boolean
 }
 
 /** The admin's side of pairing: answers newcomers while this node may invite. */
@@ -114,7 +116,7 @@ export class AdminPairing implements Pairing {
     this.review()
     const member = this.#members.get(inviteId)
     // Before it is ready it has no announcement to wait for.
-    if (member !== undefined)
+    if (member !== undefined && !this.#deps.isCutOff())
       await timely(
         member.ready().then(() => member.flushed()),
         this.#deps.clock,

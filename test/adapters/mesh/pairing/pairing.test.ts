@@ -70,7 +70,18 @@ test('a newcomer that gave up is not admitted later by its request in the DHT', 
       format: 'text',
       write: (line) => line.includes('came without a stream') && resolve()
     })
-    const pairing = new AdminPairing({ swarm: back.swarm, nodeId, sign, verify, hash, clock, telemetry, log, network })
+    const pairing = new AdminPairing({
+      swarm: back.swarm,
+      nodeId,
+      sign,
+      verify,
+      hash,
+      clock,
+      telemetry,
+      log,
+      network,
+      isCutOff: () => false
+    })
     t.teardown(() => pairing.close())
   })
   await Promise.race([left, untilView(back, (view) => view.members.size > 1)])
