@@ -1,5 +1,7 @@
 declare module '@hyperswarm/secret-stream' {
-  /** The stream below the encryption, of UDX or of a transport of ours. Fields are -1, 0 or null until it is connected. */
+  /**
+   * The stream below the encryption, of UDX or of a transport of ours. Fields are -1, 0 or null until it is connected.
+   */
   export interface RawStream {
     readonly connected: boolean
     /** Smoothed round trip in milliseconds; 0 while unknown. */

@@ -101,7 +101,7 @@ test('a link over a WebSocket moves to UDP when that passes later, under load, a
   t.alike([...new Set(outcomes)], ['COMPLETED'])
 })
 
-test('a newcomer whose URL is wrong hears what answers there', async (t) => {
+test('a join by a wrong URL names the URL and the cause', async (t) => {
   const net = await cut(t)
   const a = await net.start('a', net.serving)
   const { code } = await a.api.call('invite.create', { trust: 'guest' })

@@ -7,7 +7,7 @@ import type { NetworkProblem } from '../../adapters/mesh/network/reachability.js
 import { serveWebSockets, type WebSocketListener } from '../../adapters/mesh/transport/websocket-server.js'
 import { listenAddress } from '../../config/settings.js'
 import { messageOf } from '../../kit/errors.js'
-import { WEBSOCKET_PATH } from '../../kit/websocket-url.js'
+import { WEBSOCKET_PATH } from '../../kit/net/websocket-url.js'
 import type { NodeStore } from '../../ports/storage.js'
 import type { NodeRecord } from '../node-record.js'
 import type { StartDeps } from '../open-home.js'

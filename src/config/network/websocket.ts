@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { WEBSOCKET_URL_MAX, websocketUrl } from '../../kit/websocket-url.js'
+import { WEBSOCKET_URL_MAX, websocketUrl } from '../../kit/net/websocket-url.js'
 import { listenAddress, type Setting } from '../settings.js'
 
 /** URLs of one list, at most. */

@@ -1,4 +1,4 @@
-import { websocketUrl } from '../../kit/websocket-url.js'
+import { websocketUrl } from '../../kit/net/websocket-url.js'
 import type { CardBody } from './card.js'
 
 /** WebSocket URLs of one node that count, at most. */

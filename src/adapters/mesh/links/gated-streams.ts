@@ -137,6 +137,11 @@ export class GatedStreams implements OpenStreams {
     this.#deps.clock.after(LINGER_MS, () => stream.destroy())
   }
 
+  /** A better path to the peer is open: its links over WebSockets end, once their output is sent. */
+  endWebSockets(peer: NodeId): void {
+    for (const one of this.#all) if (one.peer === peer && one.session?.link.path === 'websocket') this.end(one.stream)
+  }
+
   /** The peer broke the protocol: its data is lost, so the stream ends at once. */
   broken({ peer, stream, session }: PeerStream, reason: string): void {
     // One frame may carry thousands of messages, and those behind the first fault are still read: it is recorded once.

@@ -273,17 +273,9 @@ export class PeerLinks implements Links, OpenStreams {
     telemetry.count('links_opened')
     this.#keeper?.connected(peer)
     handlers.onOpen(link)
-    this.#endWorse(one, link)
+    if (link.path !== 'websocket') this.#gated.endWebSockets(peer)
     this.#dials.opened(link)
     binding.onLink(relay)
-  }
-
-  /** A better path is open: the link over a WebSocket ends, once its output is sent. */
-  #endWorse(one: PeerStream, { path, peer }: Link): void {
-    if (path === 'websocket') return
-    for (const other of this.#gated.all())
-      if (other !== one && other.peer === peer && other.session?.link.path === 'websocket')
-        this.#gated.end(other.stream)
   }
 
   #closed({ session, peer }: PeerStream): void {

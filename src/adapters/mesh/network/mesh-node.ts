@@ -28,6 +28,7 @@ import { CertificateWait } from './certificate-wait.js'
 import { gateProblems } from './gate-problems.js'
 import type { MeshBinding } from './mesh-binding.js'
 import type { Network } from './network.js'
+import type { NetworkState } from './reachability.js'
 import { OwnCore } from '../log/own-core.js'
 import { AdminPairing } from '../pairing/pairing.js'
 import type { CodeNetwork } from '../pairing/pairing.js'
@@ -204,10 +205,8 @@ export class MeshNode implements Mesh {
     this.#quarantine = this.#newQuarantine()
     log.bind((entry, options) => links.relay(entry, options), this.#quarantine)
     log.unreadable.onBad((coreKey, fault) => this.#onUnreadable(coreKey, fault))
-    this.pairing = new AdminPairing({
-      ...{ swarm, nodeId, sign, verify, hash, clock, telemetry, log, network },
-      isCutOff: () => deps.network.state.problems().some(({ code }) => CUT_OFF.has(code))
-    })
+    const isCutOff = (): boolean => isSilent(deps.network.state)
+    this.pairing = new AdminPairing({ swarm, nodeId, sign, verify, hash, clock, telemetry, log, network, isCutOff })
     log.onChange(() => this.#onView())
     void log.own.lost.then(() => this.#onRolledBack())
     void log.failed.then((error) => this.#tellExpelled(failedLog(error, deps.writeFault?.() ?? null)))
@@ -447,4 +446,9 @@ function failedLog(cause: Error, fault: NodeError | null): NodeError {
   if (fault !== null)
     return new NodeError(fault.code, fault.message, { next: [...fault.next, 'a2a-node start'], cause })
   return new NodeError('STORE_DAMAGED', `the mesh log closed itself: ${cause.message}`, { cause })
+}
+
+/** Does no other node of the DHT answer, as far as is known? */
+function isSilent(network: Pick<NetworkState, 'problems'>): boolean {
+  return network.problems().some(({ code }) => CUT_OFF.has(code))
 }

@@ -7,7 +7,7 @@ import { MESSAGE_MAX_BYTES, WebSocketBytes } from './websocket-bytes.js'
 const OPEN_MS = 10_000
 
 /** How an address is dialled. */
-export interface DialOptions {
+export interface WebSocketDial {
   /** Does another member name the address? Then it must not be one of this machine alone. */
   readonly isForeign: boolean
   /** Ends the try. */
@@ -19,7 +19,7 @@ export interface DialOptions {
  * no redirect.
  * @throws Error when it does not open
  */
-export async function dialWebSocket(url: string, { isForeign, signal }: DialOptions): Promise<WebSocketBytes> {
+export async function dialWebSocket(url: string, { isForeign, signal }: WebSocketDial): Promise<WebSocketBytes> {
   const { WebSocket } = await import('ws')
   const agent = await proxyAgent(url)
   const options: ClientOptions & { lookup?: typeof lookupElsewhere } = {

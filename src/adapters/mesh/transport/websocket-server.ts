@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { WebSocketServer } from 'ws'
 import { messageOf, NodeError } from '../../../kit/errors.js'
-import { WEBSOCKET_PATH } from '../../../kit/websocket-url.js'
+import { WEBSOCKET_PATH } from '../../../kit/net/websocket-url.js'
 import { MESSAGE_MAX_BYTES, WebSocketBytes } from './websocket-bytes.js'
 
 /** Open connections to one server, at most; further ones are dropped. */
@@ -20,6 +20,7 @@ export class WebSocketAcceptor {
     this.#sockets = sockets
   }
 
+  /** Loads the library: a node without WebSockets needs none. */
   static async open(): Promise<WebSocketAcceptor> {
     const { WebSocketServer } = await import('ws')
     return new WebSocketAcceptor(

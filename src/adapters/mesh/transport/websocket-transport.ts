@@ -16,7 +16,7 @@ const MAX_HANDSHAKES = 32
 /** Addresses of one peer that are tried, at most. */
 const MAX_ADDRESSES = 4
 
-/** What is known of one address of `via`. */
+/** The state of one address of `via`. */
 export interface ViaState {
   readonly url: string
   /** The node that answered there last; null for none. */

@@ -176,7 +176,10 @@ export class Participant {
   /** Handles a message of a participant. */
   receive(from: NodeId, message: CoordinationMessage): void {
     if (this.#isClosed) return
-    const missing = this.#missing(from, message)
+    // Without their contents the message must not be recorded here.
+    const missing = unrecorded(this.#voter, from, message).filter(
+      (name) => !this.#swarm.isVoid(name) && this.#contents.get(name) === undefined
+    )
     if (missing.length > 0) {
       this.#deferred.add(from, message)
       return this.#swarm.contentStore.obtain(missing, from)
@@ -230,21 +233,6 @@ export class Participant {
     const read = [...readings.values()].map(({ from, records }) => `${from} ${records.size}`)
     const mark = [epoch, phase, accepted.size, this.#unstored, this.#swarm.contentStore.moved, ...read].join()
     if (this.#progress.isStuck(isPending ? mark : null, this.#deps.clock.monotonic())) this.retreat()
-  }
-
-  /** Missing contents without which a message must not be recorded here. */
-  #missing(from: NodeId, message: CoordinationMessage): ContentName[] {
-    const { epoch, candidate, recovery, parts } = this.#voter
-    const isRecord = message.kind === 'record' && message.epoch === epoch && from === candidate && recovery === null
-    const isLearned = message.kind === 'held' && recovery !== null && message.run === parts.run
-    if (!isRecord && !isLearned) return []
-    return message.items.filter(
-      ({ index, digest }) =>
-        index < parts.coordination.itemCount &&
-        this.#voter.records.get(index)?.digest !== digest &&
-        !this.#swarm.isVoid({ index, digest }) &&
-        this.#contents.get({ index, digest }) === undefined
-    )
   }
 
   /** Proposals of one turn, and of one ledger write, go together. */
@@ -357,6 +345,17 @@ export class Participant {
       this.#swarm.onFailed()
     }
   }
+}
+
+/** The outcomes of a message that the voter would record, and has not recorded yet. */
+function unrecorded(voter: VoterState, from: NodeId, message: CoordinationMessage): ContentName[] {
+  const { epoch, candidate, recovery, parts, records } = voter
+  const isRecord = message.kind === 'record' && message.epoch === epoch && from === candidate && recovery === null
+  const isLearned = message.kind === 'held' && recovery !== null && message.run === parts.run
+  if (!isRecord && !isLearned) return []
+  return message.items.filter(
+    ({ index, digest }) => index < parts.coordination.itemCount && records.get(index)?.digest !== digest
+  )
 }
 
 /** The contents that are small enough to be sent before they are asked for. */

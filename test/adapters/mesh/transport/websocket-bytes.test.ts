@@ -66,7 +66,7 @@ test('before the handshake a message that states more than 1,024 bytes ends the 
   t.ok(bytes.destroyed, 'a text is no message of a node')
 })
 
-test('what is written at once leaves as messages of at most 64 KiB', async (t) => {
+test('a large write leaves as messages of at most 64 KiB', async (t) => {
   const { socket, bytes } = opened()
   await new Promise((resolve) => bytes.write(Buffer.alloc(2 * MESSAGE_MAX_BYTES + 1), resolve))
   t.alike(socket.sent, [MESSAGE_MAX_BYTES, MESSAGE_MAX_BYTES, 1])

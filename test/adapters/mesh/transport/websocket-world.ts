@@ -6,7 +6,7 @@ import {
   type WebSocketTransportDeps
 } from '../../../../src/adapters/mesh/transport/websocket-transport.js'
 import { systemClock } from '../../../../src/adapters/system/system-clock.js'
-import { WEBSOCKET_PATH } from '../../../../src/kit/websocket-url.js'
+import { WEBSOCKET_PATH } from '../../../../src/kit/net/websocket-url.js'
 import { keyToText, type NodeId } from '../../../../src/kit/ids.js'
 
 /** A transport over WebSockets of loopback. */

@@ -1,5 +1,5 @@
 import test from 'brittle'
-import { websocketUrl } from '../../src/kit/websocket-url.js'
+import { websocketUrl } from '../../../src/kit/net/websocket-url.js'
 
 test('URLs of people become the WebSocket of a node; no user, query or other scheme passes', (t) => {
   const cases: readonly (readonly [string, string | null])[] = [
