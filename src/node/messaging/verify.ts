@@ -6,6 +6,7 @@ import { decodeEnvelope, isRelayed, withHops } from '../../domain/envelope/codec
 import type { EnvelopeHeader } from '../../domain/envelope/header.js'
 import type { Lane } from '../../domain/reliable/keys.js'
 import type { Links, Strike } from '../../ports/mesh.js'
+import type { NodeSettings } from '../dependencies.js'
 import type { Directory, NamedAgent } from '../cards/directory.js'
 import type { ExchangeTable } from './exchange-table.js'
 import { threadOf, type InboundMessage, type Thread } from './inbound-message.js'
@@ -78,6 +79,7 @@ interface VerificationDeps {
   readonly links: Pick<Links, 'strike'>
   readonly self: NodeId
   readonly refusals: Refusals
+  readonly settings: Pick<NodeSettings, 'maxPayloadBytes'>
 }
 
 /** Time limit of the answer to a proposal and of the error for a refused message, in milliseconds. */
@@ -164,7 +166,15 @@ export class Verification {
         { refusal: REFUSALS.noRoomForHops, parties: verified, strike: null },
         { peer, header, isReliable }
       )
-    const payload = decoded.payload()
+    const payload = decoded.payload(this.#deps.settings.maxPayloadBytes)
+    if (!payload.ok && payload.isTooLarge === true) {
+      const refusal = {
+        code: 'PAYLOAD_TOO_LARGE',
+        rule: 'payload: JSON that this node takes',
+        reason: payload.reason
+      } as const
+      return this.#rejected({ refusal, parties: verified, strike: null }, { peer, header, isReliable })
+    }
     if (!payload.ok)
       return this.#strike({ code: 'INVALID_ENVELOPE', rule: 'payload', reason: payload.reason }, { peer, header })
     return { peer, header, payload: payload.value, isReliable, since, bytes: noted.bytes, ...verified }
