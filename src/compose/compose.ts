@@ -19,6 +19,8 @@ import { KnownAddresses } from '../adapters/mesh/network/known-addresses.js'
 import { type Network, openNetwork } from '../adapters/mesh/network/network.js'
 import { ApprovalNotifier } from '../adapters/system/approval-notifier.js'
 import { onNewApproval } from '../node/api/approvals.js'
+import { onNewElsewhere } from '../node/api/machine-watch.js'
+import type { ApprovalInfo } from '../ports/policy-api.js'
 import type { NetworkProblem } from '../adapters/mesh/network/reachability.js'
 import type { CodeNetwork } from '../adapters/mesh/pairing/pairing.js'
 import { hash, verify } from '../adapters/mesh/network/sodium.js'
@@ -199,10 +201,14 @@ function approvalNotifier({ options, telemetry }: StartDeps): ApprovalNotifier {
 }
 
 /** Gives the owner notice of each pending approval from now on. */
-function startNotices({ unwind }: StartDeps, node: NodeCore, notifier: ApprovalNotifier): void {
-  const stop = onNewApproval(node, (approval) => notifier.notify(approval))
+function startNotices({ options, unwind }: StartDeps, node: NodeCore, notifier: ApprovalNotifier): void {
+  if (options.config.policy.notify === null) return
+  const notify = (approval: ApprovalInfo): void => notifier.notify(approval)
+  const tier = node.deps.membership.certificate().body.maxTier
+  const owner = { kind: 'operator', name: 'operator', tier, sandboxId: null, scopes: ['read', 'admin'] } as const
+  const stops = [onNewApproval(node, notify), onNewElsewhere(node, owner, notify)]
   unwind.add('notices', async () => {
-    stop()
+    stops.forEach((stop) => stop())
     notifier.close()
   })
 }
