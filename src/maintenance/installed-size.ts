@@ -24,8 +24,9 @@ export interface Platform {
 
 /**
  * The unused parts of the package at `root` and of all packages that it depends on, the largest first: prebuilt
- * binaries for other platforms, where one for this platform is there, those for the runtime Bare, which Node never loads,
- * and source maps. Links are not followed, and packages that `root` does not depend on are left alone. Rejects where a directory cannot be read.
+ * binaries for other platforms, where one for this platform is there, those for the runtime Bare, which Node never
+ * loads, and source maps. Links are not followed, and packages that `root` does not depend on are left alone. Rejects
+ * where a directory cannot be read.
  */
 export async function unusedParts(root: string, { platform, arch }: Platform): Promise<UnusedPart[]> {
   const parts: UnusedPart[] = []

@@ -260,7 +260,7 @@ class Listener implements HttpListener {
     answerError(request, response, { error, limits: this.#limits })
   }
 
-  /** What is read of a refused request, where its answer has to name an id of it; null: nothing. */
+  /** Reads the body of a refused request, or its edges, for the id in its answer; null: it is not read. */
   #refusedBody(
     { request, connection, exchange, expects }: ListenedRequest,
     error: HttpError

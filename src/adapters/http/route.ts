@@ -54,8 +54,8 @@ interface RouteShape {
   readonly errorBody?: (error: HttpError, request: RefusedHttpRequest) => object | null
   /**
    * Bytes of the body that the listener reads of a request that it refuses with 401 or 429, for an `errorBody` with the
-   * id of the request. Only JSON that comes within a second is read. Of a body that is too large (413) it reads the edges.
-   * Default: 0, neither.
+   * id of the request. Only JSON that comes within a second is read. Of a body that is too large (413) it reads the
+   * edges. Default: 0, neither.
    */
   readonly refusedBodyBytes?: (request: Pick<RefusedHttpRequest, 'method' | 'path'>) => number
 }

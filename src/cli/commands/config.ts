@@ -64,8 +64,8 @@ export const configShow: Action = async (context) => {
 
 /** Prints a comment of YAML, folded for the terminal. */
 function printRemark(output: Output, indent: string, text: string): void {
-  const room = Math.max(10, Math.min(REMARK_MAX, (output.width ?? REMARK_MAX) - indent.length - 2))
-  for (const line of wrap(text, room)) output.print(output.paint('dim', `${indent}# ${line}`))
+  const width = Math.max(10, Math.min(REMARK_MAX, (output.width ?? REMARK_MAX) - indent.length - 2))
+  for (const line of wrap(text, width)) output.print(output.paint('dim', `${indent}# ${line}`))
 }
 
 function described(

@@ -82,8 +82,8 @@ export function foldedLines(
   { head, column }: { readonly head: string; readonly column: number }
 ): string[] {
   const text = shown(textOf(value), 2000) || '-'
-  const room = (output.width ?? Number.POSITIVE_INFINITY) - column
-  const lines = room < FOLDED_MIN ? [text] : wrap(text, room)
+  const width = (output.width ?? Number.POSITIVE_INFINITY) - column
+  const lines = width < FOLDED_MIN ? [text] : wrap(text, width)
   return lines.map((line, i) => `${i === 0 ? head : ' '.repeat(column)}${output.paint(styleOf(value), line.trimEnd())}`)
 }
 
@@ -92,7 +92,7 @@ export function printFacts(output: Output, facts: readonly (readonly [label: str
   for (const line of factLines(output, facts)) output.print(line)
 }
 
-/** Breaks a long text into lines of at most `width` characters at spaces. A command of ours with what follows is a word. */
+/** Breaks a long text into lines of at most `width` characters at spaces; a command of ours and the rest stay whole. */
 export function wrap(text: string, width: number): string[] {
   const lines: string[] = []
   let line = ''

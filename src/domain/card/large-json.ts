@@ -3,7 +3,7 @@ import { ENVELOPE_LIMITS } from '../envelope/limits.js'
 /** Entry of a card's protocols of an agent whose node takes more JSON in a message than earlier builds. */
 const ENTRY = /^a2a-node\/json;max=(\d{7,8})$/
 
-/** The entries for the cards of a node that takes `maxBytes` of JSON in a message; none up to what every node takes. */
+/** The entries for the cards of a node that takes `maxBytes` of JSON in a message; none up to 1 MiB. */
 export function largeJsonProtocols(maxBytes: number): readonly string[] {
   return maxBytes <= ENVELOPE_LIMITS.maxJsonBytes ? [] : [`a2a-node/json;max=${maxBytes}`]
 }

@@ -24,8 +24,8 @@ export const WIRE_VERSION = 1
 const BODY = { none: 0, json: 1, bytes: 2 } as const
 const KIND = { text: 0, bytes: 1 } as const
 /**
- * Place of a JSON text that is larger than the JSON part may be, as the first attachment. Nothing else has this pointer:
- * in a pointer `~` is always followed by 0 or 1.
+ * Place of a JSON text that is larger than the JSON part may be, as the first attachment. Nothing else has this
+ * pointer: in a pointer `~` is always followed by 0 or 1.
  */
 const PACKED = '/~json'
 const PACKED_MAIN = utf8('null')

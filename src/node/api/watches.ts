@@ -146,8 +146,8 @@ export function watchAgents(
 }
 
 /**
- * `approvals.list`; of requests that wait elsewhere, items of swarms cause no item of their own. `caller`: with those of
- * the other machines of the owner.
+ * `approvals.list`; of requests that wait elsewhere, items of swarms cause no item of their own. `caller`: with those
+ * of the other machines of the owner.
  */
 export function watchApprovals(
   node: ApprovalsApiDeps & MachineApprovalsDeps & Pick<WatchDeps, 'tasks'>,

@@ -54,7 +54,7 @@ test('a watch of approvals has those of other machines of the owner as they come
   t.alike(idsOf(), [[peer.id, [id]]])
   const { length } = seen
   await world.pass(5 * MACHINES_MS, 1000)
-  t.is(seen.length, length, 'the same list is no news')
+  t.is(seen.length, length, 'an unchanged list is not repeated')
   await peer.api().call('approvals.deny', { id })
   await world.pass(MACHINES_MS, 1000)
   t.alike(idsOf(), [[peer.id, []]])

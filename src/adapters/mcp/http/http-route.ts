@@ -22,12 +22,7 @@ export interface McpHttpCall extends SessionCaller {
   onAbort(run: () => void): void
   readBody(): Promise<Buffer>
   /** Reads past a refused body and keeps its edges; null beyond the limits. */
-  skipBody(limits: SkipLimits): Promise<LongLine | null>
-}
-
-interface SkipLimits {
-  readonly maxBytes: number
-  readonly timeoutMs: number
+  skipBody(limits: { readonly maxBytes: number; readonly timeoutMs: number }): Promise<LongLine | null>
 }
 
 /** Dependencies of {@link McpHttp}. */
@@ -57,7 +52,7 @@ const STATUS: Readonly<Record<number, number>> = {
 /** Of messages that claim a version: since 2026 a missing method has the status of a missing page. */
 const STATUS_OF_CLAIMED: typeof STATUS = { ...STATUS, [JSON_RPC.METHOD_NOT_FOUND]: 404 }
 /** Twice the largest `tools.maxPayloadBytes`. */
-const SKIP: SkipLimits = { maxBytes: 33_554_432, timeoutMs: 10_000 }
+const SKIP = { maxBytes: 33_554_432, timeoutMs: 10_000 }
 const SESSION = 'mcp-session-id'
 const LISTEN = 'subscriptions/listen'
 const CALL = 'tools/call'
