@@ -17,6 +17,8 @@ import type { Mesh, MeshNode, MeshDeps, MeshState } from '../adapters/mesh/netwo
 import { readInviteCode, refusedJoin } from '../adapters/mesh/pairing/join.js'
 import { ApprovalNotifier } from '../adapters/system/approval-notifier.js'
 import { onNewApproval } from '../node/api/approvals.js'
+import { onNewElsewhere } from '../node/api/machine-watch.js'
+import type { ApprovalInfo } from '../ports/policy-api.js'
 import type { CodeNetwork } from '../adapters/mesh/pairing/pairing.js'
 import { hash, verify } from '../adapters/mesh/network/sodium.js'
 import { damageError, storeError } from '../adapters/storage/home/store-errors.js'
@@ -209,10 +211,14 @@ function approvalNotifier({ options, telemetry }: StartDeps): ApprovalNotifier {
 }
 
 /** Gives the owner notice of each pending approval from now on. */
-function startNotices({ unwind }: StartDeps, node: NodeCore, notifier: ApprovalNotifier): void {
-  const stop = onNewApproval(node, (approval) => notifier.notify(approval))
+function startNotices({ options, unwind }: StartDeps, node: NodeCore, notifier: ApprovalNotifier): void {
+  if (options.config.policy.notify === null) return
+  const notify = (approval: ApprovalInfo): void => notifier.notify(approval)
+  const tier = node.deps.membership.certificate().body.maxTier
+  const owner = { kind: 'operator', name: 'operator', tier, sandboxId: null, scopes: ['read', 'admin'] } as const
+  const stops = [onNewApproval(node, notify), onNewElsewhere(node, owner, notify)]
   unwind.add('notices', async () => {
-    stop()
+    stops.forEach((stop) => stop())
     notifier.close()
   })
 }

@@ -17,6 +17,7 @@ export function settingsOf({ node, network, tasks, ledger, swarm, routing, polic
     channelGiveUpMs: network.giveUpMs,
     forward: network.forward,
     maxStateBytes: tools.maxStateBytes,
+    maxPayloadBytes: tools.maxPayloadBytes,
     labels: [...new Set(node.labels)],
     provider: a2a.provider,
     defaultAgent: a2a.default,

@@ -402,7 +402,7 @@ export const SETTINGS = {
     maxPayloadBytes: count(
       1_048_576,
       [2, 16_777_216],
-      'Bytes of JSON that the arguments of one tool call may have. Beyond 1 MiB only texts over 16 KiB count.'
+      'Bytes of JSON that the arguments of one tool call, and a message of another node, may have.'
     ),
     maxStateBytes: count(
       262_144,

@@ -11,7 +11,7 @@ export interface UnusedPart {
   readonly name: string
   /** Absolute path of the package. */
   readonly dir: string
-  /** Directories of binaries for other platforms, and source maps: absolute paths. */
+  /** Directories of binaries for other platforms, binaries for the runtime Bare, and source maps: absolute paths. */
   readonly paths: readonly string[]
   readonly bytes: number
 }
@@ -24,8 +24,9 @@ export interface Platform {
 
 /**
  * The unused parts of the package at `root` and of all packages that it depends on, the largest first: prebuilt
- * binaries for other platforms, where one for this platform is there, and source maps. Links are not followed, and
- * packages that `root` does not depend on are left alone. Rejects where a directory cannot be read.
+ * binaries for other platforms, where one for this platform is there, those for the runtime Bare, which Node never
+ * loads, and source maps. Links are not followed, and packages that `root` does not depend on are left alone. Rejects
+ * where a directory cannot be read.
  */
 export async function unusedParts(root: string, { platform, arch }: Platform): Promise<UnusedPart[]> {
   const parts: UnusedPart[] = []
@@ -89,19 +90,26 @@ async function findUnused(
     if (entry.isFile() && /\.[cm]?[jt]s\.map$/.test(entry.name)) await note(place, found)
     // Nested packages are found by the dependency on them.
     if (!entry.isDirectory() || entry.name === 'node_modules') continue
-    if (entry.name === 'prebuilds') for (const other of await othersIn(place, host)) await note(other, found)
+    if (entry.name === 'prebuilds') for (const other of await unusedIn(place, host)) await note(other, found)
     else await findUnused(place, host, found)
   }
 }
 
-/** The directories of binaries for other platforms; none where this one has no binary. */
-async function othersIn(prebuilds: string, host: string): Promise<string[]> {
+/** The directories of binaries for other platforms, and files for Bare; none where this platform has no directory. */
+async function unusedIn(prebuilds: string, host: string): Promise<string[]> {
   const names = (await fs.readdir(prebuilds, { withFileTypes: true }))
     .filter((entry) => entry.isDirectory())
     .map(({ name }) => name)
   if (!names.includes(host)) return []
   // A variant of this platform, such as another C library, may be the one in use.
-  return names.filter((name) => name !== host && !name.startsWith(`${host}-`)).map((name) => path.join(prebuilds, name))
+  const isOwn = (name: string): boolean => name === host || name.startsWith(`${host}-`)
+  const own = await Promise.all(names.filter(isOwn).map((name) => bareIn(path.join(prebuilds, name))))
+  return [...names.filter((name) => !isOwn(name)).map((name) => path.join(prebuilds, name)), ...own.flat()]
+}
+
+async function bareIn(dir: string): Promise<string[]> {
+  const entries = await fs.readdir(dir, { withFileTypes: true })
+  return entries.filter((one) => one.isFile() && one.name.endsWith('.bare')).map(({ name }) => path.join(dir, name))
 }
 
 async function note(place: string, found: { readonly paths: string[]; bytes: number }): Promise<void> {

@@ -40,6 +40,8 @@ export interface NodeSettings {
   readonly forward: boolean
   /** Bytes of the state of one agent of a program. Default 262,144. */
   readonly maxStateBytes: number
+  /** Bytes of JSON in a message that this node takes. Default 1,048,576, which every node takes. */
+  readonly maxPayloadBytes: number
   /** Labels on the cards of this node's agents. Default none. */
   readonly labels: readonly string[]
   /** URLs at which this node serves WebSockets to members. Default none. */

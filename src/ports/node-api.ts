@@ -416,7 +416,7 @@ export interface Watches extends DocumentWatches {
   /** The calls of these names with their progress: the reasons of waits, and last the result. */
   'message.send': { params: Calls['message.send']['params']; item: MessageEvent<Reply> }
   'message.call': { params: Calls['message.call']['params']; item: MessageEvent<Reply> }
-  'approvals.list': { params: Record<string, never>; item: ApprovalList }
+  'approvals.list': { params: Calls['approvals.list']['params']; item: ApprovalList }
   /** From the swarm's first event to its `done`. */
   'swarm.watch': { params: { readonly id: string }; item: SwarmEvent }
   /** Recent ones first, by time; with `follow` it continues with new ones. */

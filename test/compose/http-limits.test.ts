@@ -93,7 +93,7 @@ test('every surface refuses an address beyond its limit, in its own form', async
     metadata: { code: 'RATE_LIMITED', name: 'RATE_LIMIT_EXCEEDED', number: '-32030', retryAfter }
   })
   const forms = {
-    rpc: (s: string) => ({ jsonrpc: '2.0', id: null, error: { code: -32603, message: message(s), data: [info(s)] } }),
+    rpc: (s: string) => ({ jsonrpc: '2.0', id: 7, error: { code: -32603, message: message(s), data: [info(s)] } }),
     old: (s: string) => ({ code: -32603, message: message(s), data: [info(s)] }),
     rest: (s: string) => ({
       error: { code: 429, status: 'RESOURCE_EXHAUSTED', message: message(s), details: [info(s)] }
@@ -169,4 +169,26 @@ test('a request of JSON-RPC without a valid token gets its id back; one whose id
     'a large body is not read'
   )
   t.absent('id' in (await ask('/agents/host/message:send', { json: { id: 7 } })).body)
+})
+
+test('a request of JSON-RPC that is refused as too large or for its type gets its id back, where it is at an edge of the body', async (t: Assert) => {
+  const { ask, token } = await scene(t)
+  const params = { text: 'x'.repeat(11_000_000) }
+  const large: readonly (readonly [json: unknown, got: unknown])[] = [
+    [{ jsonrpc: '2.0', id: 7, method: 'SendMessage', params }, 7],
+    [{ jsonrpc: '2.0', method: 'SendMessage', id: 'after the method', params }, 'after the method'],
+    [{ jsonrpc: '2.0', method: 'SendMessage', params, id: 'last' }, 'last'],
+    [{ params, id: 8, method: 'SendMessage', jsonrpc: '2.0' }, 8],
+    [{ params: { ...params, id: 9 } }, null],
+    [{ pad: params, id: 10, params }, null],
+    [params.text, null]
+  ]
+  for (const [json, got] of large) {
+    const { status, body } = await ask('/a2a', { token, json })
+    t.alike([status, body['id'], body['jsonrpc']], [413, got, '2.0'], JSON.stringify(got))
+  }
+  const headers = { 'content-type': 'text/plain' }
+  for (const id of ['one', 2]) t.is((await ask('/a2a', { token, json: rpcOf(id), headers })).body['id'], id)
+  t.is((await ask('/mcp', { token, json: { jsonrpc: '2.0', id: 3, method: 'tools/list', params } })).body['id'], 3)
+  t.is((await ask('/a2a/tasks', { token })).status, 200)
 })

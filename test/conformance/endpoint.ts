@@ -98,7 +98,8 @@ function routeOf(http: McpHttp): HttpRoute {
         principal: CALLER,
         onAbort: (run) => call.onAbort(run),
         onTokenEnd: () => () => {},
-        readBody: () => call.readBody()
+        readBody: () => call.readBody(),
+        skipBody: (limits) => call.skipBody(limits)
       })
   }
 }

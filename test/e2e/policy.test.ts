@@ -28,11 +28,14 @@ async function pair(
   env: Record<string, string> = {},
   config = ''
 ): Promise<[LocalNode, LocalNode]> {
-  const home = path.join(await mesh.dir(), 'b')
-  await fs.mkdir(home, { recursive: true, mode: 0o700 })
+  const [homeOfA, home] = [path.join(await mesh.dir(), 'a'), path.join(await mesh.dir(), 'b')]
+  for (const dir of [homeOfA, home]) {
+    await fs.mkdir(dir, { recursive: true, mode: 0o700 })
+    const text = config.replaceAll('<node>', path.basename(dir))
+    if (config !== '') await fs.writeFile(path.join(dir, 'config.yaml'), text, { mode: 0o600 })
+  }
   await fs.writeFile(path.join(home, 'policy.yaml'), policy)
-  if (config !== '') await fs.writeFile(path.join(home, 'config.yaml'), config, { mode: 0o600 })
-  const a = await mesh.start('a')
+  const a = await mesh.start('a', { home: homeOfA })
   const { code } = await a.api.call('invite.create', { trust: 'mine' })
   const b = await mesh.start('b', { join: code, home, env })
   await Promise.all([untilOnline(a, 1), untilOnline(b, 1)])
@@ -111,16 +114,19 @@ test('a call that nobody decides on in time exits 5 with APPROVAL_TIMEOUT', asyn
   t.ok(stderr.includes('[APPROVAL_TIMEOUT]'), stderr)
 })
 
-test('a pending approval starts the program of policy.notify, and the asking machine lists its place', async (t) => {
+test('a pending approval starts the program of policy.notify, also on another machine of the owner, and the asking machine lists its place', async (t) => {
   const mesh = await localMesh(t)
-  const file = path.join(await mesh.dir(), 'notice')
+  const file = path.join(await mesh.dir(), 'notice-<node>')
   const script = `require('node:fs').writeFileSync(${JSON.stringify(file)}, require('node:fs').readFileSync(0))`
   const notify = JSON.stringify([process.execPath, '-e', script])
   const [a, b] = await pair(mesh, ASK, {}, `policy:\n  notify: ${notify}\n`)
   const calling = a.cli([...CALL, '--json'])
   const id = await nextApproval(b)
-  await untilTrue(async () => (await fs.readFile(file, 'utf8').catch(() => '')).endsWith('\n'), 'the program ran')
-  t.is((JSON.parse(await fs.readFile(file, 'utf8')) as ApprovalInfo).id, id)
+  for (const node of ['a', 'b']) {
+    const read = (): Promise<string> => fs.readFile(file.replace('<node>', node), 'utf8').catch(() => '')
+    await untilTrue(async () => (await read()).endsWith('\n'), `the program ran on ${node}`)
+    t.is((JSON.parse(await read()) as ApprovalInfo).id, id)
+  }
   await until(a.api, 'approvals.list', {}, ({ elsewhere = [] }) => elsewhere.length === 1)
   const { stdout } = await a.cli(['approvals', 'ls'])
   t.ok(stdout.startsWith(`on b (${shortId(b.info.node.id)}):\n`) && stdout.includes(id), stdout)

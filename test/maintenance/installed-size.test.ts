@@ -39,7 +39,9 @@ async function installed(t: Assert): Promise<string> {
     'program/dist/main.js',
     'store/index.js',
     'store/index.js.map',
+    'store/prebuilds/linux-x64/store.bare',
     'store/prebuilds/linux-x64/store.node',
+    'store/prebuilds/linux-x64-musl/store.bare',
     'store/prebuilds/linux-x64-musl/store.node',
     'store/prebuilds/linux-arm64/store.node',
     'store/prebuilds/win32-x64/a/store.node',
@@ -55,22 +57,22 @@ async function installed(t: Assert): Promise<string> {
   return modules
 }
 
-test('binaries for other platforms and source maps of the dependencies go, and everything else stays', async (t: Assert) => {
+test('binaries for other platforms, those for Bare, and source maps of the dependencies go, and everything else stays', async (t: Assert) => {
   const modules = await installed(t)
   const before = await left(modules)
   const parts = await unusedParts(path.join(modules, 'program'), HOST)
   t.alike(
     parts.map(({ name, bytes, paths }) => [name, bytes, paths.length]),
     [
-      ['store', 30, 3],
+      ['store', 50, 5],
       ['inner', 10, 1]
     ],
     'a package without a binary for this platform keeps those that it has'
   )
   t.alike(await left(modules), before, 'to look removes nothing')
   await removeUnused(parts)
-  const gone = before.filter((file) => /linux-arm64|store.prebuilds.win32|\.map$/.test(file))
-  t.is(gone.length, 4)
+  const gone = before.filter((file) => /linux-arm64|store.prebuilds.win32|\.bare$|\.map$/.test(file))
+  t.is(gone.length, 6)
   t.alike(
     await left(modules),
     before.filter((file) => !gone.includes(file))

@@ -51,6 +51,7 @@ export const SETTINGS: NodeSettings = {
   channelGiveUpMs: 60_000,
   forward: true,
   maxStateBytes: 262_144,
+  maxPayloadBytes: 1_048_576,
   labels: [],
   provider: null,
   defaultAgent: null,

@@ -159,12 +159,13 @@ function multiplexed(): FuzzTarget {
 }
 
 function envelopes(): FuzzTarget {
-  const samples = [envelope, { ...envelope, payload: undefined }, { ...envelope, payload: new Uint8Array(40) }].map(
-    encodeEnvelope
-  )
+  const large = encodeEnvelope({ ...envelope, payload: Array(600_000).fill(1) }, () => 2_000_000)
+  const samples = [envelope, { ...envelope, payload: undefined }, { ...envelope, payload: new Uint8Array(40) }]
+    .map((one) => encodeEnvelope(one))
+    .concat([large.subarray(0, 300)])
   const take = (bytes: Uint8Array): boolean => {
     const decoded = decodeEnvelope(bytes)
-    return decoded.ok && decoded.payload().ok
+    return decoded.ok && decoded.payload(1_048_576).ok
   }
   return { name: 'envelopes', samples, take }
 }

@@ -3,6 +3,7 @@ import { EventEmitter, once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import type { Assert } from 'brittle'
 import { createSchemaCompiler } from '../../src/adapters/agents/schemas/compile-schema.js'
+import { skippedBody } from '../../src/adapters/http/skipped-body.js'
 import { McpService, type McpServiceDeps } from '../../src/adapters/mcp/server/service.js'
 import type { Unsubscribe } from '../../src/kit/events.js'
 import type { Principal } from '../../src/ports/node-api.js'
@@ -85,7 +86,8 @@ export async function serveMcpOverHttp(
       principal,
       onAbort: (run) => gone.signal.addEventListener('abort', run),
       onTokenEnd,
-      readBody
+      readBody,
+      skipBody: (limits) => skippedBody(request, limits)
     })
   })
   server.listen(0, '127.0.0.1')

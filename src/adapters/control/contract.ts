@@ -286,7 +286,7 @@ export const WATCHES: { readonly [N in WatchName]: z.ZodType<Watches[N]['params'
   'tasks.list': CALLS['tasks.list'],
   'message.send': CALLS['message.send'],
   'message.call': CALLS['message.call'],
-  'approvals.list': none,
+  'approvals.list': CALLS['approvals.list'],
   'documents.list': none,
   'documents.read': reading,
   'documents.live': z.strictObject({ document, clientId: z.int().positive().exactOptional() }),

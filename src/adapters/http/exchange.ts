@@ -2,9 +2,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Abort } from '../../kit/abort.js'
 import type { AbortSignalLike } from '../../kit/clock.js'
 import type { Unsubscribe } from '../../kit/events.js'
+import type { LongLine } from '../../kit/lines.js'
 import type { Principal } from '../../ports/node-api.js'
 import type { TokenGrant } from '../../ports/token-api.js'
 import { type DrainLimits, drain, readBody } from './body.js'
+import { skippedBody, type SkipLimits } from './skipped-body.js'
 import type { TokenCall } from './route.js'
 
 /** One request that a route answers, until its answer is complete or cut. */
@@ -84,6 +86,10 @@ export class HttpExchange implements TokenCall {
     this.#body = readBody(this.#request, this.#maxBytes)
     if (this.#isWaiting && !this.#response.headersSent) this.#response.writeContinue()
     return this.#body
+  }
+
+  skipBody(limits: SkipLimits): Promise<LongLine | null> {
+    return skippedBody(this.#request, limits)
   }
 
   isStopping(): boolean {

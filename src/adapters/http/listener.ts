@@ -4,15 +4,16 @@ import type { TokenGrant } from '../../ports/token-api.js'
 import type { AddressLimit } from './address-limit.js'
 import { Authority, bracketed, callerHeaders, type HttpRefusal, targetOf } from './authority.js'
 import { isLoopback, listen } from './bind.js'
-import { announcedBytes, answerError, isSending, tooLarge } from './body.js'
+import { announcedBytes, answerError, isJson, isSending, tooLarge } from './body.js'
 import { answerPreflight, allowOrigin, isPreflight } from './cors.js'
 import { HttpConnections, type HttpConnectionState, ignore, waitFor } from './connections.js'
 import { HttpExchange } from './exchange.js'
 import { HttpError, internalError } from './http-error.js'
 import { refuseConnection } from './malformed.js'
 import { RefusedBodies } from './refused-bodies.js'
+import { skippedBody } from './skipped-body.js'
 import { UnreadAnswers } from './unread.js'
-import { BODY_MAX, type HttpRoute, HttpRouteTable } from './route.js'
+import { BODY_MAX, type HttpRoute, HttpRouteTable, type RefusedHttpRequest } from './route.js'
 import { Bag } from '../../kit/transient.js'
 
 /** Limits for one client, in milliseconds and bytes. */
@@ -31,10 +32,13 @@ export const HTTP_LIMITS = {
   /** Time and bytes for reading the rest of a request after its answer. */
   drainMs: 2000,
   drainBytes: 4_194_304,
-  /** Time for the body of a request without a valid token, which is read for the id of its answer only. */
+  /** Time for the body of a request that is refused, which is read for the id of its answer only. */
   refusedBodyMs: 1000,
   /** Such bodies that are read at once; further answers name no id. */
   refusedBodies: 64,
+  /** Time and bytes for reading past a body that is too large, for the id at one of its edges. */
+  skipMs: 2000,
+  skipBytes: 33_554_432,
   /**
    * A client that reads nothing of its answer for this time is cut off. Node restarts the time once when some bytes
    * moved in it.
@@ -154,6 +158,10 @@ interface ListenedRequest {
   exchange: HttpExchange | null
 }
 
+type ReadBody = Pick<RefusedHttpRequest, 'body' | 'edges'>
+
+const NOT_READ: ReadBody = { body: null }
+
 class Listener implements HttpListener {
   readonly url: string
   readonly boundUrl: string
@@ -242,28 +250,37 @@ class Listener implements HttpListener {
     if (!(error instanceof HttpError)) this.#service?.onFault(error)
     const known = error instanceof HttpError ? error : internalError()
     if (isSending(request)) connection.isRefused = true
-    const reading = known.status === 401 ? this.#refusedBody(asked) : null
-    if (reading === null) return this.#refuse(asked, known, null)
-    void reading.then((body) => this.#refuse(asked, known, body))
+    const reading = this.#refusedBody(asked, known)
+    if (reading === null) return this.#refuse(asked, known, NOT_READ)
+    void reading.then((read) => this.#refuse(asked, known, read))
   }
 
-  #refuse({ request, response }: ListenedRequest, error: HttpError, body: Buffer | null): void {
-    this.#shape(request, error, body)
+  #refuse({ request, response }: ListenedRequest, error: HttpError, read: ReadBody): void {
+    this.#shape(request, error, read)
     answerError(request, response, { error, limits: this.#limits })
   }
 
-  /** The body of a refused request, where its answer has to name an id of it; null: it is not read. */
-  #refusedBody({ request, connection, exchange, expects }: ListenedRequest): Promise<Buffer | null> | null {
-    if (exchange !== null || expects !== null) return null
+  /** Reads the body of a refused request, or its edges, for the id in its answer; null: it is not read. */
+  #refusedBody(
+    { request, connection, exchange, expects }: ListenedRequest,
+    error: HttpError
+  ): Promise<ReadBody> | null {
+    if (expects !== null || error.shape !== null) return null
     const { method = '', url = '' } = request
     const { path } = targetOf(url)
-    const reading = this.#refusedBodies.read(
-      request,
-      this.#service?.table.find(path)?.refusedBodyBytes?.({ method, path }) ?? 0
-    )
+    const maxBytes = this.#service?.table.find(path)?.refusedBodyBytes?.({ method, path }) ?? 0
+    if (error.status === 413) return maxBytes === 0 ? null : this.#edges(request)
+    if (exchange !== null || (error.status !== 401 && error.status !== 429)) return null
+    const reading = this.#refusedBodies.read(request, maxBytes)
     if (reading === null) return null
     connection.stopReading = reading.stop
-    return reading.body
+    return reading.body.then((body) => ({ body }))
+  }
+
+  #edges(request: http.IncomingMessage): Promise<ReadBody> | null {
+    const { skipMs: timeoutMs, skipBytes: maxBytes } = this.#limits
+    if (!isJson(request) || announcedBytes(request) > maxBytes) return null
+    return skippedBody(request, { maxBytes, timeoutMs }).then((edges) => ({ body: null, edges }))
   }
 
   /** Handles a connection on which no byte moved for a while. A client that waits for slow work has nothing to read. */
@@ -293,7 +310,7 @@ class Listener implements HttpListener {
     const how = {
       hasBegun: answers.some(({ headersSent }) => headersSent),
       drainMs: this.#limits.drainMs,
-      shape: (reported: HttpError) => (last === undefined ? undefined : this.#shape(last.req, reported, null))
+      shape: (reported: HttpError) => (last === undefined ? undefined : this.#shape(last.req, reported, NOT_READ))
     }
     const refusal = isNew ? refuseConnection(error, socket, how) : null
     // A client cannot fill the audit log.
@@ -354,9 +371,9 @@ class Listener implements HttpListener {
     if (response.writableLength > LARGE_BYTES) this.#unread.check()
   }
 
-  #shape({ method = '', url = '' }: http.IncomingMessage, error: HttpError, body: Buffer | null): void {
+  #shape({ method = '', url = '' }: http.IncomingMessage, error: HttpError, read: ReadBody): void {
     const { path } = targetOf(url)
-    error.shape ??= this.#service?.table.find(path)?.errorBody?.(error, { method, path, body }) ?? null
+    error.shape ??= this.#service?.table.find(path)?.errorBody?.(error, { method, path, ...read }) ?? null
   }
 
   /** Counts a request without a valid token. @throws HttpError 429 */

@@ -1,8 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AbortSignalLike } from '../../kit/clock.js'
 import type { Unsubscribe } from '../../kit/events.js'
+import type { LongLine } from '../../kit/lines.js'
 import type { Principal } from '../../ports/node-api.js'
 import type { HttpError } from './http-error.js'
+import type { SkipLimits } from './skipped-body.js'
 
 /** The parsed request that a handler gets beside Node's own objects. */
 export interface HttpCall {
@@ -24,6 +26,8 @@ export interface HttpCall {
    * @throws HttpError 413 when it is larger than the route takes; 400 when the client hung up in it.
    */
   readBody(): Promise<Buffer>
+  /** Reads past a body that `readBody` refused unread, and keeps its edges; null beyond the limits. Never rejects. */
+  skipBody(limits: SkipLimits): Promise<LongLine | null>
 }
 
 /** A request whose token was good. */
@@ -49,8 +53,9 @@ interface RouteShape {
    */
   readonly errorBody?: (error: HttpError, request: RefusedHttpRequest) => object | null
   /**
-   * Bytes of the body that the listener reads of a request without a valid token, for an `errorBody` with the id of the
-   * request. Only JSON that comes within a second is read. Default: 0.
+   * Bytes of the body that the listener reads of a request that it refuses with 401 or 429, for an `errorBody` with the
+   * id of the request. Only JSON that comes within a second is read. Of a body that is too large (413) it reads the
+   * edges. Default: 0, neither.
    */
   readonly refusedBodyBytes?: (request: Pick<RefusedHttpRequest, 'method' | 'path'>) => number
 }
@@ -61,6 +66,8 @@ export interface RefusedHttpRequest {
   readonly path: string
   /** Null when it was not read. */
   readonly body: Buffer | null
+  /** Of a body that is too large; absent or null when they were not read. */
+  readonly edges?: LongLine | null
 }
 
 /**

@@ -25,7 +25,7 @@ const CUT = '… (cut)'
 /** `approvals ls`: what waits for a person; with `--watch` again at each change. */
 export const listApprovals: Action = async ({ output, api }, _args, options) => {
   if (isSet(options, 'watch')) {
-    const watch = api().watch('approvals.list', {})
+    const watch = api().watch('approvals.list', { machines: true })
     return await showWatch(output, watch, {
       schema: 'approvals@1',
       lines: async (item) => await listLines(output, item)

@@ -10,8 +10,11 @@ import { EXIT, EXIT_CODES } from '../exit-codes.js'
 import { flagWords } from '../start/memory.js'
 import { type StartSettings, startSettings } from '../start-settings.js'
 import { hintedAll, problemLines } from '../terminal/banner.js'
-import { jsonLine } from '../terminal/output.js'
+import { jsonLine, type Output } from '../terminal/output.js'
 import { wrap } from '../terminal/render.js'
+
+/** Characters of a line of a comment. */
+const REMARK_MAX = 74
 
 /** `config path`: where the file lies, whether it is there or not. */
 export const configPath: Action = async ({ output, paths }) => {
@@ -42,18 +45,27 @@ export const configShow: Action = async (context) => {
   const { configFile } = context.paths()
   output.print(`# ${configFile}${existsSync(configFile) ? '' : '  (not there)'}`)
   const words = Object.entries(loaded.texts).map(([flag, texts]) => flagWords(flag, texts))
-  if (words.length > 0) output.print(`# remembered from the last start: ${words.join(' ')}  (--no-<flag> forgets)`)
+  if (words.length > 0)
+    printRemark(output, '', `remembered from the last start: ${words.join(' ')}  (--no-<flag> forgets)`)
   let section = ''
   for (const one of allSettings()) {
     if (one.section !== section) output.print(output.paint('bold', `${one.section}:`))
     section = one.section
-    for (const line of wrap(`${one.setting.about} Allowed: ${one.setting.allowed}.`, 74))
-      output.print(output.paint('dim', `  # ${line}`))
+    printRemark(output, '  ', `${one.setting.about} Allowed: ${one.setting.allowed}.`)
     const { value, source, where } = described(one, loaded)
+    const given = `  ${one.key}: ${shown(jsonLine(value), 1000)}`
     const from = source === 'default' ? '' : `   # from ${where}`
-    output.print(`  ${one.key}: ${shown(jsonLine(value), 1000)}${output.paint('cyan', from)}`)
+    const isWide = given.length + from.length > (output.width ?? Number.POSITIVE_INFINITY)
+    if (isWide && from !== '') printRemark(output, '  ', `from ${where}`)
+    output.print(`${given}${isWide ? '' : output.paint('cyan', from)}`)
   }
   return EXIT.ok
+}
+
+/** Prints a comment of YAML, folded for the terminal. */
+function printRemark(output: Output, indent: string, text: string): void {
+  const width = Math.max(10, Math.min(REMARK_MAX, (output.width ?? REMARK_MAX) - indent.length - 2))
+  for (const line of wrap(text, width)) output.print(output.paint('dim', `${indent}# ${line}`))
 }
 
 function described(

@@ -9,6 +9,7 @@ import { EXIT } from '../exit-codes.js'
 import { isSet, type Options, textOption } from '../options.js'
 import { agreed } from '../terminal/agreed.js'
 import type { Output, Style } from '../terminal/output.js'
+import { foldedLines } from '../terminal/render.js'
 import { startConfig } from '../start-settings.js'
 
 const STYLES: Readonly<Record<DoctorCheck['result'], Style>> = { ok: 'green', warn: 'yellow', fail: 'red' }
@@ -71,7 +72,9 @@ function printRepair(output: Output, { name, text, lost }: Repair): void {
 }
 
 function printCheck(output: Output, { name, result, text, next }: DoctorCheck): void {
-  output.print(`${output.paint(STYLES[result], result.padEnd(4))}  ${name.padEnd(10)}${shown(text, 1000)}`)
+  const head = `${output.paint(STYLES[result], result.padEnd(4))}  ${name.padEnd(10)}`
+  for (const line of foldedLines(output, shown(text, 1000), { head, column: Math.max(16, name.length + 6) }))
+    output.print(line)
   for (const step of next) output.print(`      try: ${shown(step, 1000)}`)
 }
 

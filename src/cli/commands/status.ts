@@ -6,7 +6,7 @@ import { showWatch } from '../terminal/live.js'
 import { isSet } from '../options.js'
 import type { Output } from '../terminal/output.js'
 import { factLines, plural } from '../terminal/render.js'
-import { faultFact, headLine, hintedAll, problemLines, webSocketFacts } from '../terminal/banner.js'
+import { faultFact, headLines, hintedAll, problemLines, webSocketFacts } from '../terminal/banner.js'
 import { providerText, tildePath } from '../words.js'
 
 /** `status`; with `--watch` again at each change. */
@@ -31,7 +31,7 @@ function reloadText({ at, applied, needRestart, error }: NonNullable<StatusInfo[
 function statusLines(output: Output, info: StatusInfo, userHome: string | undefined): string[] {
   const { mesh, tasks, approvals, outbox, agents } = info
   return [
-    headLine(output, info),
+    ...headLines(output, info),
     ...factLines(output, [
       [
         'state',

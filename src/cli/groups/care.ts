@@ -148,7 +148,7 @@ export const CARE_COMMANDS: readonly CommandRow[] = [
   {
     name: 'prune',
     offline: true,
-    about: 'make the installed program smaller: remove binaries for other platforms, and source maps',
+    about: 'make the installed program smaller: remove binaries for other platforms and runtimes, and source maps',
     group: 'Care',
     options: [
       { flags: '--dry-run', about: 'show what would go, and remove nothing' },

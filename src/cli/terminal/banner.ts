@@ -4,7 +4,7 @@ import type { Problem, StatusInfo } from '../../ports/node-api.js'
 import type { PeerInfo } from '../../ports/peer-api.js'
 import { type Installation, joinLines } from '../start/install.js'
 import type { Output } from './output.js'
-import { type Cell, factLines, plural } from './render.js'
+import { type Cell, factLines, foldedLines, plural } from './render.js'
 import { tildePath } from '../words.js'
 
 const NETWORKS: Readonly<Record<string, string>> = {
@@ -13,11 +13,17 @@ const NETWORKS: Readonly<Record<string, string>> = {
   local: 'this machine only'
 }
 
-/** `a2a-node 0.1.0   node laptop (k7f2...9d3a)   L0   mesh home`. */
-export function headLine(output: Output, info: Pick<StatusInfo, 'version' | 'node' | 'mesh'>): string {
+/** `a2a-node 0.1.0   node laptop (k7f2...9d3a)   L0   mesh home`; a narrow terminal gets it on three lines. */
+export function headLines(output: Output, info: Pick<StatusInfo, 'version' | 'node' | 'mesh'>): string[] {
   const { node, mesh } = info
-  const name = output.paint('bold', shown(node.name))
-  return `a2a-node ${shown(info.version)}   node ${name} (${shortId(node.id)})   ${node.tier}   mesh ${output.paint('bold', shown(mesh.name))}`
+  const parts = (paint: (text: string) => string): string[] => [
+    `a2a-node ${shown(info.version)}`,
+    `node ${paint(shown(node.name))} (${shortId(node.id)})   ${node.tier}`,
+    `mesh ${paint(shown(mesh.name))}`
+  ]
+  const { length } = parts((text) => text).join('   ')
+  const painted = parts((text) => output.paint('bold', text))
+  return length <= (output.width ?? length) ? [painted.join('   ')] : painted
 }
 
 /** An agent file that cannot be used, as a fact. */
@@ -38,9 +44,14 @@ export function hintedAll<P extends Problem>(output: Output, problems: readonly 
 
 /** Each problem with its next step. `isNote`: for standard error. */
 export function problemLines(output: Output, problems: readonly Problem[], isNote = false): string[] {
-  const word = isNote ? output.paintNote('yellow', 'problem:') : output.paint('yellow', 'problem:')
+  const linesOf = ({ message, code }: Problem): string[] => {
+    const text = `${shown(message, 500)}  [${shown(code)}]`
+    return isNote
+      ? [`${output.paintNote('yellow', 'problem:')} ${text}`]
+      : foldedLines(output, text, { head: `${output.paint('yellow', 'problem:')} `, column: 9 })
+  }
   return problems.flatMap((one) => [
-    `${word} ${shown(one.message, 500)}  [${shown(one.code)}]`,
+    ...linesOf(one),
     ...(one.next === '' ? [] : [`  try: ${shown(output.hint(one.next), 1000)}`])
   ])
 }
@@ -90,7 +101,7 @@ export function bannerLines(
   const count = peers.length === 0 ? '0 peers yet' : `${online} of ${plural(peers.length, 'peer')} online`
   const { ready } = info.agents
   const lines = [
-    headLine(output, info),
+    ...headLines(output, info),
     ...factLines(output, [
       ['store', tildePath(store, userHome)],
       ['network', `${NETWORKS[info.network] ?? info.network}, ${count}`],

@@ -57,14 +57,34 @@ export async function printTable(
   for (const line of await tableLines(output, titles, rows)) output.print(line)
 }
 
-/** Lines `  label     value`, labels in one column; rows of null are left out. */
+/**
+ * Lines `  label     value`, labels in one column; rows of null are left out. A value that is wider than the terminal
+ * goes on in its column.
+ */
 export function factLines(output: Output, facts: readonly (readonly [label: string, value: Cell] | null)[]): string[] {
   const known = facts.filter((fact) => fact !== null)
   const width = Math.max(8, ...known.map(([label]) => label.length)) + 2
-  return known.map(
-    ([label, value]) =>
-      `  ${output.paint('dim', label.padEnd(width))}${output.paint(styleOf(value), shown(textOf(value), 2000) || '-')}`
+  return known.flatMap(([label, value]) =>
+    foldedLines(output, value, { head: `  ${output.paint('dim', label.padEnd(width))}`, column: width + 2 })
   )
+}
+
+/** Columns of a terminal that a text gets at least; with less it is not folded. */
+const FOLDED_MIN = 16
+
+/**
+ * A head and a text of others, over as many lines as the terminal needs. `column`: where the text begins, on each line.
+ * A command to type stays whole.
+ */
+export function foldedLines(
+  output: Output,
+  value: Cell,
+  { head, column }: { readonly head: string; readonly column: number }
+): string[] {
+  const text = shown(textOf(value), 2000) || '-'
+  const width = (output.width ?? Number.POSITIVE_INFINITY) - column
+  const lines = width < FOLDED_MIN ? [text] : wrap(text, width)
+  return lines.map((line, i) => `${i === 0 ? head : ' '.repeat(column)}${output.paint(styleOf(value), line.trimEnd())}`)
 }
 
 /** Prints facts to `out`. */
@@ -72,11 +92,13 @@ export function printFacts(output: Output, facts: readonly (readonly [label: str
   for (const line of factLines(output, facts)) output.print(line)
 }
 
-/** Breaks a long text into lines of at most `width` characters at spaces. */
+/** Breaks a long text into lines of at most `width` characters at spaces; a command of ours and the rest stay whole. */
 export function wrap(text: string, width: number): string[] {
   const lines: string[] = []
   let line = ''
-  for (const word of text.split(' ')) {
+  const command = text.search(/(?<=^| |: )a2a-node (?=[a-z-])/)
+  const words = command === -1 ? text.split(' ') : [...text.slice(0, command).trimEnd().split(' '), text.slice(command)]
+  for (const word of words) {
     if (line !== '' && line.length + 1 + word.length > width) {
       lines.push(line)
       line = word

@@ -16,6 +16,8 @@ export interface Lifted {
 /** Which strings leave the JSON: those longer than this (UTF-16 units). */
 export interface LiftOptions {
   readonly maxInlineText: number
+  /** Default: those of an envelope. */
+  readonly maxAttachments?: number
 }
 
 interface Lifting {
@@ -28,10 +30,10 @@ interface Lifting {
 
 /**
  * Takes byte arrays and long strings out of a payload of bounded depth; the payload itself is not changed. Bytes always
- * leave, strings as long as attachments are left (64 in all). Null when the bytes alone are more than that.
+ * leave, strings as long as attachments are left (64 in all by default). Null when the bytes alone are more than that.
  */
 export function lift(payload: unknown, options: LiftOptions): Lifted | null {
-  const { maxAttachments } = ENVELOPE_LIMITS
+  const { maxAttachments = ENVELOPE_LIMITS.maxAttachments } = options
   const lifting = begin(options.maxInlineText, maxAttachments)
   const json = strip(payload, lifting)
   const { bytes, texts } = lifting

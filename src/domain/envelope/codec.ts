@@ -23,6 +23,12 @@ export const WIRE_VERSION = 1
 
 const BODY = { none: 0, json: 1, bytes: 2 } as const
 const KIND = { text: 0, bytes: 1 } as const
+/**
+ * Place of a JSON text that is larger than the JSON part may be, as the first attachment. Nothing else has this
+ * pointer: in a pointer `~` is always followed by 0 or 1.
+ */
+const PACKED = '/~json'
+const PACKED_MAIN = utf8('null')
 const { maxBytes, maxHeaderBytes, maxJsonBytes, maxAttachments, maxInlineText } = ENVELOPE_LIMITS
 
 /** One line of the table that precedes the body. */
@@ -50,14 +56,15 @@ const EMPTY = new Uint8Array(0)
  * An envelope as bytes: version, header, codec of the body, table of attachments, body (docs/PROTOCOL). Byte arrays and
  * strings over 16 KiB of the payload travel as attachments.
  * @throws NodeError INVALID_ENVELOPE for a missing or wrong field, or a payload without a JSON form;
- * SCHEMA_VERSION_MISMATCH; PAYLOAD_TOO_LARGE over 16 MiB in all, 1 MiB of JSON, 8 KiB of header or 64 attachments
+ * SCHEMA_VERSION_MISMATCH; PAYLOAD_TOO_LARGE over 16 MiB in all, 8 KiB of header, 64 attachments, or 1 MiB of JSON.
+ * `takes`: bytes of JSON that the reader takes, asked above 1 MiB; earlier builds take 1 MiB.
  */
-export function encodeEnvelope(envelope: A2AEnvelope): Uint8Array {
+export function encodeEnvelope(envelope: A2AEnvelope, takes: () => number = leastTaken): Uint8Array {
   assertHeader(envelope)
-  return c.encode(WIRE, { header: envelope, body: bodyOf(envelope.payload) })
+  return c.encode(WIRE, { header: envelope, body: bodyOf(envelope.payload, takes) })
 }
 
-function bodyOf(payload: unknown): EnvelopeBody {
+function bodyOf(payload: unknown, takes: () => number): EnvelopeBody {
   if (payload === undefined) return { codec: BODY.none, main: EMPTY, entries: [] }
   if (payload instanceof Uint8Array) return { codec: BODY.bytes, main: payload, entries: [] }
   const fault = jsonFault(payload, SIZED_LIMITS)
@@ -66,13 +73,28 @@ function bodyOf(payload: unknown): EnvelopeBody {
   if (lifted === null)
     throw tooLarge(`more than ${maxAttachments} byte arrays (a fixed limit): join them, or send several messages`)
   const main = utf8(jsonOf(lifted.json))
-  if (main.byteLength > maxJsonBytes) throw tooLarge(jsonExcess(main.byteLength))
-  return { codec: BODY.json, main, entries: lifted.attachments.map(entryOf) }
+  if (main.byteLength <= maxJsonBytes) return { codec: BODY.json, main, entries: lifted.attachments.map(entryOf) }
+  const takesBytes = takes()
+  const packed = main.byteLength > takesBytes ? null : packedBody(payload)
+  if (packed === null) throw tooLarge(jsonExcess(main.byteLength, Math.max(takesBytes, maxJsonBytes)))
+  return packed
 }
 
-/** Earlier builds count larger JSON as a fault of the sender, and a reader parses it at once: no setting raises it. */
-function jsonExcess(bytes: number): string {
-  const limit = `lists, objects and short texts take ${bytes} bytes of JSON, and ${maxJsonBytes} is a fixed limit`
+/** Every reader takes that much. */
+function leastTaken(): number {
+  return maxJsonBytes
+}
+
+/** Null when no attachment is left for the JSON. */
+function packedBody(payload: unknown): EnvelopeBody | null {
+  const lifted = lift(payload, { maxInlineText, maxAttachments: maxAttachments - 1 })
+  if (lifted === null) return null
+  const json = { pointer: PACKED, kind: KIND.text, bytes: utf8(jsonOf(lifted.json)) }
+  return { codec: BODY.json, main: PACKED_MAIN, entries: [json, ...lifted.attachments.map(entryOf)] }
+}
+
+function jsonExcess(bytes: number, taken: number): string {
+  const limit = `lists, objects and short texts take ${bytes} bytes of JSON, and the reader takes ${taken} (its tools.maxPayloadBytes, if that is above 1 MiB)`
   return `${limit}: send the bulk as one text (over ${maxInlineText} characters) or as bytes, or send several messages`
 }
 
@@ -166,14 +188,34 @@ function writeTable(state: WireState, body: EnvelopeBody): void {
  * @throws NodeError INVALID_ENVELOPE, PAYLOAD_TOO_LARGE as {@link encodeEnvelope}
  */
 export function encodePayload(payload: unknown): Uint8Array {
-  return c.encode(BARE, bodyOf(payload))
+  return c.encode(BARE, bodyOf(payload, leastTaken))
+}
+
+/**
+ * A payload for the own ledger, as {@link encodePayload}, but with as much JSON as an envelope has bytes.
+ * @throws NodeError INVALID_ENVELOPE, PAYLOAD_TOO_LARGE
+ */
+export function encodeStored(payload: unknown): Uint8Array {
+  return c.encode(
+    BARE,
+    bodyOf(payload, () => maxBytes)
+  )
 }
 
 /** Decodes the bytes of {@link encodePayload}. Never throws. */
 export function decodePayload(bytes: Uint8Array): PayloadReading {
+  return readPayload(bytes, maxJsonBytes)
+}
+
+/** Decodes the bytes of {@link encodeStored} or {@link encodePayload}. Never throws. */
+export function decodeStored(bytes: Uint8Array): PayloadReading {
+  return readPayload(bytes, maxBytes)
+}
+
+function readPayload(bytes: Uint8Array, takesBytes: number): PayloadReading {
   try {
     const body = readBody(c.state(0, bytes.byteLength, bytes), bytes)
-    return typeof body === 'string' ? { ok: false, reason: body } : payloadOf(body)
+    return typeof body === 'string' ? { ok: false, reason: body } : payloadOf(body, takesBytes)
   } catch {
     return { ok: false, reason: 'the payload is cut short or malformed' }
   }
@@ -182,7 +224,12 @@ export function decodePayload(bytes: Uint8Array): PayloadReading {
 /** A payload, or why there is none. */
 export type PayloadReading =
   | { readonly ok: true; readonly value: unknown }
-  | { readonly ok: false; readonly reason: string }
+  | {
+      readonly ok: false
+      readonly reason: string
+      /** Its JSON is larger than this reader takes: no fault of its form. */
+      readonly isTooLarge?: true
+    }
 
 /** Result of {@link decodeEnvelope}. */
 export type DecodedEnvelope =
@@ -192,8 +239,11 @@ export type DecodedEnvelope =
       /** Positions of the body's codec and of the body: the table of attachments lies between. */
       readonly codecAt: number
       readonly bodyAt: number
-      /** Parses the body at the first call, then gives the same reading again. Bytes in it are copies. */
-      payload(): PayloadReading
+      /**
+       * Parses the body at the first call, then gives the same reading again. Bytes in it are copies. `takesBytes`: of
+       * JSON; default: of a message that was read before, any.
+       */
+      payload(takesBytes?: number): PayloadReading
     }
   | {
       readonly ok: false
@@ -263,7 +313,7 @@ function decode(bytes: Uint8Array, seen: { id: string | null }): DecodedEnvelope
     header: reading.header,
     codecAt,
     bodyAt: state.start,
-    payload: () => (payload ??= payloadOf(body))
+    payload: (takesBytes = maxBytes) => (payload ??= payloadOf(body, takesBytes))
   }
 }
 
@@ -297,12 +347,18 @@ function readTable(state: WireState, bytes: Uint8Array): EnvelopeBody | string {
     : 'the length of the body differs from its header'
 }
 
-function payloadOf(body: EnvelopeBody): PayloadReading {
+function payloadOf(body: EnvelopeBody, takesBytes: number): PayloadReading {
   if (body.codec === BODY.none) return { ok: true, value: undefined }
   if (body.codec === BODY.bytes) return { ok: true, value: new Uint8Array(body.main) }
-  const json = parseJson(fromUtf8(body.main))
+  const [first, ...others] = body.entries
+  const packed = first?.pointer === PACKED ? first.bytes : null
+  if (packed !== null && packed.byteLength > takesBytes) {
+    const reason = `the message has ${packed.byteLength} bytes of JSON, and this node takes ${takesBytes} (tools.maxPayloadBytes)`
+    return { ok: false, reason, isTooLarge: true }
+  }
+  const json = parseJson(fromUtf8(packed ?? body.main))
   if (!json.ok) return json
-  return restore(json.value, body.entries.map(attachmentOf))
+  return restore(json.value, (packed === null ? body.entries : others).map(attachmentOf))
 }
 
 // Copies: a payload may be kept long after the frame it came in.

@@ -413,7 +413,11 @@ const WATCHES: { readonly [N in WatchName]: WatchRow<N, ApiCall> } = {
     ({ node, by }, params, { push }) => watchTasks(node, () => push(listTasks(node, params, by))),
     'newest'
   ],
-  'approvals.list': ['read', ({ node }, _params, { push }) => watchApprovals(node, push), 'newest'],
+  'approvals.list': [
+    'read',
+    ({ node, principal }, { machines = false }, { push }) => watchApprovals(node, machines ? principal : null, push),
+    'newest'
+  ],
   'message.send': [
     'send',
     ({ node, principal, by }, params, to) =>

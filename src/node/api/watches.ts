@@ -1,6 +1,9 @@
 import type { Unsubscribe } from '../../kit/events.js'
 import type { Calls, Principal, WatchName, Watches, Reply } from '../../ports/node-api.js'
+import type { MachineApprovals } from '../../ports/policy-api.js'
 import { type ApprovalsApiDeps, listApprovals } from './approvals.js'
+import type { MachineApprovalsDeps } from './machine-approvals.js'
+import { watchMachines } from './machine-watch.js'
 import type { NodeDeps } from '../dependencies.js'
 import type { Services } from '../services.js'
 import { AsyncQueue } from '../../kit/queue.js'
@@ -142,13 +145,18 @@ export function watchAgents(
   return () => clock.clear(timer)
 }
 
-/** `approvals.list`; of requests that wait elsewhere, items of swarms cause no item of their own. */
+/**
+ * `approvals.list`; of requests that wait elsewhere, items of swarms cause no item of their own. `caller`: with those
+ * of the other machines of the owner.
+ */
 export function watchApprovals(
-  node: ApprovalsApiDeps & Pick<WatchDeps, 'tasks'>,
+  node: ApprovalsApiDeps & MachineApprovalsDeps & Pick<WatchDeps, 'tasks'>,
+  caller: Principal | null,
   push: Push<Watches['approvals.list']['item']>
 ): Unsubscribe {
   const waiting = new Set<string>()
-  const tell = (): void => push(listApprovals(node))
+  let machines: readonly MachineApprovals[] | null = null
+  const tell = (): void => push({ ...listApprovals(node), ...(machines === null ? {} : { machines }) })
   tell()
   const onTask = ({ id, role, waitingFor }: Task): void => {
     const isNew = role === 'caller' && waitingFor === 'approval' && !waiting.has(id)
@@ -156,6 +164,13 @@ export function watchApprovals(
     if (isNew || (waitingFor !== 'approval' && waiting.delete(id))) tell()
   }
   const stops = [node.approvals.onChange(tell), node.questions.onChange(tell), node.tasks.onChange(onTask)]
+  if (caller !== null)
+    stops.push(
+      watchMachines(node, caller, (now) => {
+        machines = now
+        tell()
+      })
+    )
   return () => stops.forEach((stop) => stop())
 }
 

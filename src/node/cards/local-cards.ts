@@ -4,6 +4,7 @@ import { canonicalJson } from '../../kit/json.js'
 import type { AgentProvider } from '../../kit/names/provider.js'
 import type { Sign } from '../../kit/sign.js'
 import { addressText, type CardBody, OPERATOR } from '../../domain/card/card.js'
+import { largeJsonProtocols } from '../../domain/card/large-json.js'
 import type { AgentRegistry } from '../../domain/card/registry.js'
 import { sandboxFault } from '../../domain/card/sandbox.js'
 import { cardBytes, validateCard } from '../../domain/card/schema.js'
@@ -35,7 +36,7 @@ export interface LocalCardsDeps {
   readonly log: MemberLog
   readonly membership: Membership
   readonly registry: AgentRegistry
-  readonly settings: Pick<NodeSettings, 'labels' | 'provider' | 'websocketUrls'>
+  readonly settings: Pick<NodeSettings, 'labels' | 'maxPayloadBytes' | 'provider' | 'websocketUrls'>
 }
 
 /** Changes of the cards: new ones to send, and ids of removed ones. */
@@ -139,7 +140,7 @@ export class LocalCards {
     const certificate = this.#deps.membership.certificate().body
     const placed = this.#placed(definitions, certificate)
     const wanted = [
-      operatorCard(certificate, this.#deps.settings.websocketUrls ?? []),
+      this.#spoken(operatorCard(certificate, this.#deps.settings.websocketUrls ?? [])),
       ...placed.map((one) => this.#cardOf(one, certificate))
     ].filter((one) => this.#isValid(one))
     const bodies = this.#fitting(this.#ordered(wanted))
@@ -165,7 +166,13 @@ export class LocalCards {
 
   #cardOf(definition: AgentDefinition, certificate: Certificate): Unrevised {
     const { labels } = this.#deps.settings
-    return { ...cardOf(definition, certificate), ...(labels.length === 0 ? {} : { labels }) }
+    return { ...this.#spoken(cardOf(definition, certificate)), ...(labels.length === 0 ? {} : { labels }) }
+  }
+
+  /** Names in a card the size of messages that its node takes. */
+  #spoken(card: Unrevised): Unrevised {
+    const further = largeJsonProtocols(this.#deps.settings.maxPayloadBytes)
+    return further.length === 0 ? card : { ...card, protocols: [...card.protocols, ...further] }
   }
 
   /** An agent outside of the mesh is not the config's: its own card names its provider. */

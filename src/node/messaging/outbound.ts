@@ -12,6 +12,7 @@ import type { LedgerChange } from '../../ports/ledger.js'
 import type { AgentHost } from '../agents/agent-host.js'
 import type { ExchangeTable, ReplyHandler } from './exchange-table.js'
 import type { ChannelRetry } from './channel-retry.js'
+import { jsonBytesTaken } from '../../domain/card/large-json.js'
 import type { Directory } from '../cards/directory.js'
 import type { ReceivedHere } from './inbound.js'
 import type { Lanes } from '../reliable/lanes.js'
@@ -103,6 +104,11 @@ export class DraftResolver {
     const party = this.#deps.directory.party(sender, onBehalfOf)
     if (party === null) throw new NodeError('AGENT_NOT_FOUND', `no agent ${sender.agentId} to send as`)
     return party
+  }
+
+  /** Bytes of JSON in a message that the node of an agent takes. */
+  jsonBytesTakenBy(recipient: AgentAddress): number {
+    return jsonBytesTaken(this.#deps.directory.card(recipient)?.protocols)
   }
 
   /** The question to the rules. @throws NodeError AGENT_NOT_FOUND. */
@@ -252,9 +258,9 @@ export class Outbound {
    * arrive.
    */
   async #away(draft: OutboundDraft, envelope: A2AEnvelope): Promise<ReceivedHere> {
-    const { nextHop, exchanges, self } = this.#deps
+    const { nextHop, exchanges, resolver, self } = this.#deps
     const to = draft.recipient.nodeId
-    const bytes = to === self ? null : encodeEnvelope(envelope)
+    const bytes = to === self ? null : encodeEnvelope(envelope, () => resolver.jsonBytesTakenBy(draft.recipient))
     const thread = {
       sender: draft.sender,
       recipient: draft.recipient,

@@ -2,10 +2,11 @@ import { wait, type Clock } from '../../kit/clock.js'
 import { NodeError, type ErrorBody } from '../../kit/errors.js'
 import type { NodeId } from '../../kit/ids.js'
 import { addressText, type AgentAddress } from '../../domain/card/card.js'
-import { decodeEnvelope, isRelayed, withHops } from '../../domain/envelope/codec.js'
+import { decodeEnvelope, isRelayed, type PayloadReading, withHops } from '../../domain/envelope/codec.js'
 import type { EnvelopeHeader } from '../../domain/envelope/header.js'
 import type { Lane } from '../../domain/reliable/keys.js'
 import type { Links, Strike } from '../../ports/mesh.js'
+import type { NodeSettings } from '../dependencies.js'
 import type { Directory, NamedAgent } from '../cards/directory.js'
 import type { ExchangeTable } from './exchange-table.js'
 import { threadOf, type InboundMessage, type Thread } from './inbound-message.js'
@@ -78,6 +79,7 @@ interface VerificationDeps {
   readonly links: Pick<Links, 'strike'>
   readonly self: NodeId
   readonly refusals: Refusals
+  readonly settings: Pick<NodeSettings, 'maxPayloadBytes'>
 }
 
 /** Time limit of the answer to a proposal and of the error for a refused message, in milliseconds. */
@@ -164,9 +166,8 @@ export class Verification {
         { refusal: REFUSALS.noRoomForHops, parties: verified, strike: null },
         { peer, header, isReliable }
       )
-    const payload = decoded.payload()
-    if (!payload.ok)
-      return this.#strike({ code: 'INVALID_ENVELOPE', rule: 'payload', reason: payload.reason }, { peer, header })
+    const payload = decoded.payload(this.#deps.settings.maxPayloadBytes)
+    if (!payload.ok) return this.#unreadable(payload, { peer, header, isReliable, parties: verified })
     return { peer, header, payload: payload.value, isReliable, since, bytes: noted.bytes, ...verified }
   }
 
@@ -195,6 +196,16 @@ export class Verification {
   verify(peer: NodeId, header: EnvelopeHeader): Verified | Rejected {
     const { directory, self } = this.#deps
     return verifyParties(directory, { origin: peer, target: self, header })
+  }
+
+  /** A size that this node does not take is no fault of the form: its settings may have changed. */
+  #unreadable(
+    { reason, isTooLarge }: Extract<PayloadReading, { ok: false }>,
+    { parties, ...from }: Pick<InboundMessage, 'peer' | 'header' | 'isReliable'> & { readonly parties: Verified }
+  ): null {
+    if (isTooLarge !== true) return this.#strike({ code: 'INVALID_ENVELOPE', rule: 'payload', reason }, from)
+    const refusal = { code: 'PAYLOAD_TOO_LARGE', rule: 'payload: JSON that this node takes', reason } as const
+    return this.#rejected({ refusal, parties, strike: null }, from)
   }
 
   #rejected(

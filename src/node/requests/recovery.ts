@@ -1,7 +1,7 @@
 import { type Clock, ExpiryClock, type Timer } from '../../kit/clock.js'
 import { messageOf } from '../../kit/errors.js'
 import type { NodeId } from '../../kit/ids.js'
-import { decodePayload } from '../../domain/envelope/codec.js'
+import { decodeStored } from '../../domain/envelope/codec.js'
 import type { RequestRecord } from '../../domain/reliable/records.js'
 import { recover, SETTLED } from '../../domain/reliable/request.js'
 import type { Ledger } from '../../ports/ledger.js'
@@ -263,7 +263,7 @@ export async function tasksOfLedger(requestStore: RequestStore, prefix: string):
 
 async function taskOf(requestStore: RequestStore, record: RequestRecord): Promise<RecordedTask | null> {
   const bytes = record.status === 'completed' ? await requestStore.result(requestStore.name(record)) : null
-  const read = bytes === null ? null : decodePayload(bytes)
+  const read = bytes === null ? null : decodeStored(bytes)
   const payload = read?.ok === true ? read.value : null
   return taskFromRecord(record, record.role === 'caller' ? payload : resultOf(payload))
 }

@@ -5,7 +5,7 @@ import { Emitter } from '../../kit/events.js'
 import type { Unsubscribe } from '../../kit/events.js'
 import type { NodeId } from '../../kit/ids.js'
 import { type AgentAddress, OPERATOR, parseAddress } from '../../domain/card/card.js'
-import { decodeEnvelope, decodePayload } from '../../domain/envelope/codec.js'
+import { decodeEnvelope, decodeStored } from '../../domain/envelope/codec.js'
 import type { A2AEnvelope } from '../../domain/envelope/envelope.js'
 import type { RequestRecord } from '../../domain/reliable/records.js'
 import { REQUEST_POLICY, SETTLED } from '../../domain/reliable/request.js'
@@ -246,7 +246,7 @@ export class Reliable {
 function inputOf(role: RequestRecord['role'], bytes: Uint8Array | null): unknown {
   if (bytes === null) return null
   const read = role === 'caller' ? null : decodeEnvelope(bytes)
-  const payload = read === null ? decodePayload(bytes) : read.ok ? read.payload() : null
+  const payload = read === null ? decodeStored(bytes) : read.ok ? read.payload() : null
   return payload?.ok === true ? payload.value : null
 }
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import test, { type Assert } from 'brittle'
 import type { HttpRoute } from '../../../src/adapters/http/route.js'
-import { ask, head, listening, RawConnection, statusesOf, statusOf } from './raw-http.js'
+import { ask, head, listening, RawConnection, statusesOf, statusOf, WITH_TOKEN } from './raw-http.js'
 
 const MAX = 1000
 const JSON_TYPE = 'Content-Type: application/json'
@@ -10,9 +10,11 @@ const JSON_TYPE = 'Content-Type: application/json'
 const route = (more: Partial<HttpRoute> = {}): HttpRoute => ({
   path: '/rpc',
   methods: ['GET', 'POST'],
-  errorBody: (_error, { body }) => ({ read: body === null ? null : String(body) }),
+  errorBody: (_error, { body, edges = null }) => ({
+    read: body === null ? edges && [edges.head, edges.tail].map(String).join('...') : String(body)
+  }),
   refusedBodyBytes: ({ method }) => (method === 'POST' ? MAX : 0),
-  handle: (_request, response) => void response.end('{}'),
+  handle: async (_request, response, call) => void response.end(await call.readBody()),
   ...(more as object)
 })
 
@@ -105,5 +107,26 @@ test('a client that hangs up in the body of its refused request leaves nothing b
   let isFree = false
   for (let one = 0; one < 100 && !isFree; one++) isFree = await read()
   t.ok(isFree)
+  t.alike(faults, [])
+})
+
+test('of a body above the limit of its route the edges are read, unless it is larger than is read past, comes too slowly or in chunks', async (t: Assert) => {
+  const limits = { skipBytes: 50, skipMs: 100, drainMs: 50 }
+  const { port, faults } = await listening(t, [route({ maxBodyBytes: 10 })], { limits })
+  const about = (length: number, ...headers: string[]): string =>
+    head('POST /rpc', { port, headers: [WITH_TOKEN, JSON_TYPE, ...headers, `Content-Length: ${length}`] })
+  const text = `{"id":1,${'x'.repeat(40)}}`
+  const chunked = head('POST /rpc', { port, headers: [WITH_TOKEN, JSON_TYPE, 'Transfer-Encoding: chunked'] })
+  for (const [sent, read] of [
+    [`${about(text.length)}${text}`, `${text}...${text}`],
+    [`${about(text.length)}${text}${about(2)}{}`, `${text}...${text}`],
+    [`${about(51)}${'x'.repeat(51)}`, null],
+    [about(50), null],
+    [about(50, 'Expect: 100-continue'), null],
+    [`${chunked}b\r\n${'x'.repeat(11)}\r\n0\r\n\r\n`, null]
+  ] as const) {
+    const answer = await ask(t, port, sent)
+    t.alike([statusesOf(answer), readOf(answer)], [[413], read], sent.slice(-60))
+  }
   t.alike(faults, [])
 })

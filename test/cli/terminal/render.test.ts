@@ -2,7 +2,8 @@ import fc from 'fast-check'
 import test, { type Assert } from 'brittle'
 import { Screen } from '../../../src/cli/terminal/screen.js'
 import { Output } from '../../../src/cli/terminal/output.js'
-import { factLines, plural, tableLines, wrap } from '../../../src/cli/terminal/render.js'
+import { problemLines } from '../../../src/cli/terminal/banner.js'
+import { factLines, foldedLines, plural, tableLines, wrap } from '../../../src/cli/terminal/render.js'
 import { holds } from '../../support/holds.js'
 
 function plain(columns?: number): Output {
@@ -118,4 +119,35 @@ test('without a terminal a screen is a sequence of blocks', (t: Assert) => {
   screen.draw(['one', 'two'])
   screen.draw(['three'])
   t.is(text, 'one\ntwo\n\nthree\n\n')
+})
+
+test('facts and problems go on in their column on a narrow terminal, and keep a command to type whole', async (t: Assert) => {
+  const facts = [
+    ['agents', '4 ready: host, text, files, planner'],
+    ['waiting', '1 for approval: a2a-node --home /a/long/path approvals ls']
+  ] as const
+  t.alike(factLines(plain(30), facts), [
+    '  agents    4 ready: host,',
+    '            text, files,',
+    '            planner',
+    '  waiting   1 for approval:',
+    '            a2a-node --home /a/long/path approvals ls'
+  ])
+  const problem = { code: 'DISK_FULL', message: 'the disk of the store is full', next: 'a2a-node doctor' }
+  t.alike(problemLines(plain(28), [problem]), [
+    'problem: the disk of the',
+    '         store is full',
+    '         [DISK_FULL]',
+    '  try: a2a-node doctor'
+  ])
+  for (const wide of [undefined, 200]) t.is(problemLines(plain(wide), [problem]).length, 2)
+  const words = fc.array(fc.stringMatching(/^[b-z:.]{1,12}$/), { maxLength: 30 }).map((list) => list.join(' '))
+  await holds(
+    t,
+    fc.property(words, fc.integer({ min: 30, max: 90 }), fc.integer({ min: 2, max: 12 }), (text, width, column) => {
+      const lines = foldedLines(plain(width), text, { head: 'h'.padEnd(column), column })
+      const whole = lines.map((line) => line.slice(column)).join(' ')
+      return lines.every((line) => line.length <= width) && whole === (text === '' ? '-' : text)
+    })
+  )
 })

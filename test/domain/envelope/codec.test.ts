@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
-import { decodeEnvelope, encodeEnvelope } from '../../../src/domain/envelope/codec.js'
+import {
+  decodeEnvelope,
+  decodePayload,
+  decodeStored,
+  encodeEnvelope,
+  encodeStored
+} from '../../../src/domain/envelope/codec.js'
 import { MESSAGE_TYPES, type A2AEnvelope } from '../../../src/domain/envelope/envelope.js'
 import { NodeError } from '../../../src/kit/errors.js'
 import { utf8 } from '../../../src/kit/ids.js'
@@ -110,7 +116,7 @@ test('a small request takes little more than its fields', (t) => {
   t.is(encodeEnvelope(one).byteLength < 320, true)
 })
 
-test('the refusal of a large message names the fixed limit and another form to send', (t) => {
+test('the refusal of a large message names its limit and another form to send', (t) => {
   const instead = /send several messages$/
   const keys = Array.from({ length: 60 }, (_, at) => [`${at}`.padEnd(200, 'k'), new Uint8Array(1)] as const)
   for (const [name, payload, limit] of [
@@ -124,10 +130,51 @@ test('the refusal of a large message names the fixed limit and another form to s
     ['keys of byte arrays', Object.fromEntries(keys), 8192]
   ] as const) {
     const message = messageOf(() => encodeEnvelope(envelope(payload)))
-    t.ok(message.includes(String(limit)) && message.includes('fixed limit'), `${name}: ${message}`)
+    const kind = limit === 1_048_576 ? 'tools.maxPayloadBytes' : 'fixed limit'
+    t.ok(message.includes(String(limit)) && message.includes(kind), `${name}: ${message}`)
     t.ok(instead.test(message), name)
   }
   t.alike(roundTrip(envelope({ ret: 'x'.repeat(2_000_000) })), envelope({ ret: 'x'.repeat(2_000_000) }))
+})
+
+test('JSON above 1 MiB goes to a reader that takes it, with its texts and bytes, and no reader parses more than it takes', (t) => {
+  const MIB = 1_048_576
+  const numbers = Array.from({ length: 300_000 }, (_, at) => 100_000 + at)
+  const texts = Array<string>(70).fill('\ud800'.repeat(4000))
+  for (const payload of [
+    numbers,
+    { rows: Array.from({ length: 3000 }, (_, at) => ({ at, text: 'x'.repeat(400) })) },
+    { numbers, long: 'y'.repeat(20_000), bytes: new Uint8Array(100), null: null },
+    { '~json': 'mine', numbers },
+    { numbers, list: Array.from({ length: 80 }, () => 'z'.repeat(17_000)) },
+    { numbers, list: Array.from({ length: 63 }, () => new Uint8Array(3)) },
+    { numbers, texts }
+  ]) {
+    const bytes = encodeEnvelope(envelope(payload), () => 8 * MIB)
+    const decoded = decodeEnvelope(bytes)
+    t.alike(decoded.ok && decoded.payload(8 * MIB), { ok: true, value: payload })
+    const refused = decodeEnvelope(bytes)
+    const reading = refused.ok ? refused.payload(MIB) : null
+    t.ok(reading?.ok === false && reading.isTooLarge === true && reading.reason.includes('tools.maxPayloadBytes'))
+    t.alike(decodeStored(encodeStored(payload)), { ok: true, value: payload })
+    t.is(decodePayload(encodeStored(payload)).ok, false)
+    for (const takes of [MIB, MIB + 1])
+      t.is(
+        codeOf(() => encodeEnvelope(envelope(payload), () => takes)),
+        'PAYLOAD_TOO_LARGE'
+      )
+  }
+  const bytes = Array.from({ length: 64 }, () => new Uint8Array(1))
+  t.is(
+    codeOf(() => encodeEnvelope(envelope({ numbers, bytes }), () => 8 * MIB)),
+    'PAYLOAD_TOO_LARGE',
+    'no attachment is left for the JSON'
+  )
+  t.alike(
+    encodeEnvelope(envelope({ a: 1 }), () => 8 * MIB),
+    encodeEnvelope(envelope({ a: 1 })),
+    'as before below 1 MiB'
+  )
 })
 
 test('an envelope that is too large is refused before it is sent', (t) => {

@@ -5,7 +5,7 @@ import type { Gateway } from '../../../ports/gateway.js'
 import type { Principal } from '../../../ports/node-api.js'
 import { answerStream } from './event-stream.js'
 import { A2AFault, faultOf } from './fault.js'
-import { callRpc, isOldStream, parsedBody, rpcJson, rpcOperation } from './json-rpc.js'
+import { callRpc, isOldStream, parsedBody, rpcIdIn, rpcJson, rpcOperation } from './json-rpc.js'
 import { atTenant, type Caller, type OperationInput, type Operation } from './operations.js'
 import { withFieldNames } from './proto-names.js'
 import { pathVersion, restCall } from './rest.js'
@@ -72,7 +72,7 @@ export class GatewayRoute {
       checkBodyType(source, body)
     } catch (error) {
       const fault = faultOf(error)
-      return answerJson(response, fault.status, rpcJson(null, { fault }))
+      return answerJson(response, fault.status, rpcJson(body === null ? null : rpcIdIn(body), { fault }))
     }
     let isStream = false
     const { id, given } = await callRpc(body ?? Buffer.alloc(0), (method, params) => {

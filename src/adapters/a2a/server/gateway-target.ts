@@ -52,11 +52,12 @@ export function gatewayTarget(method: string, path: string): RouteTarget | null 
 }
 
 /** An error of the listener in the form of the face at that path; null: the default form. */
-export function gatewayFault(error: ListenerError, { method, path, body = null }: ListenerRequest): object | null {
+export function gatewayFault(error: ListenerError, request: ListenerRequest): object | null {
+  const { method, path } = request
   const target = gatewayTarget(method, path)
   if (target === null || (target.face === 'mcp' && method !== 'POST')) return null
   if (target.face === 'facade') return facadeListenerFault(error)
-  return listenerFault(error, { method, path: target.face === 'mcp' ? '' : target.path, body })
+  return listenerFault(error, { ...request, path: target.face === 'mcp' ? '' : target.path })
 }
 
 /** Does a request get its answer in JSON-RPC, which names the id of the request? */

@@ -1,3 +1,5 @@
+import type { LongLine } from '../../../kit/lines.js'
+import { idOfEdges } from '../../../kit/mcp/message-edges.js'
 import { errorInfo, rateLimited } from './fault.js'
 import { rpcIdIn } from './json-rpc.js'
 import { pathVersion } from './rest.js'
@@ -50,12 +52,17 @@ export interface ListenerRequest {
   readonly path: string
   /** Absent or null when it was not read; its id names the answer of JSON-RPC. */
   readonly body?: Uint8Array | null
+  /** Of a body that was too large to be read. */
+  readonly edges?: LongLine | null
 }
 
 /** An error of the listener below the URL of an agent or of the node, in the form of the binding there. */
-export function listenerFault(error: ListenerError, { method, path, body = null }: ListenerRequest): object {
+export function listenerFault(
+  error: ListenerError,
+  { method, path, body = null, edges = null }: ListenerRequest
+): object {
   if (method === 'POST' && path === '')
-    return { jsonrpc: '2.0', id: body === null ? null : rpcIdIn(body), error: rpcError(error) }
+    return { jsonrpc: '2.0', id: body === null ? edges && idOfEdges(edges) : rpcIdIn(body), error: rpcError(error) }
   return pathVersion(path, null) === '0.3' ? rpcError(error) : restError(error)
 }
 

@@ -2,17 +2,17 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { classifyInboundRequest, type RequestId } from '@modelcontextprotocol/server'
 import type { Clock } from '../../../kit/clock.js'
 import { isRecord } from '../../../kit/json.js'
+import type { LongLine } from '../../../kit/lines.js'
+import { idOfEdges } from '../../../kit/mcp/message-edges.js'
 import { changeNotices } from '../../../kit/mcp/session-state.js'
 import { clientMessage } from '../../../kit/schema/nulls.js'
 import type { Principal } from '../../../ports/node-api.js'
-import { skippedBody, type SkipLimits } from './body-edges.js'
 import { HttpAnswer } from './http-answer.js'
 import type { HttpConnection } from './http-connection.js'
 import { decodedHeader, standardHeadersFault } from './http-headers.js'
 import { HttpSessions, type SessionCaller } from './http-sessions.js'
 import type { KeptSessions } from './kept-sessions.js'
 import { correlationIdOf, errorResponse, inFlightFault, type JsonRpcFault } from '../server/json-rpc.js'
-import { idOfEdges } from '../server/line-reader.js'
 import { oversizedResult, toolOfEdges } from '../server/oversized-call.js'
 import { createError, JSON_RPC, type StructuredError } from '../server/structured-error.js'
 
@@ -21,6 +21,8 @@ export interface McpHttpCall extends SessionCaller {
   /** Calls back when the client has hung up, its token ends or the node stops. */
   onAbort(run: () => void): void
   readBody(): Promise<Buffer>
+  /** Reads past a refused body and keeps its edges; null beyond the limits. */
+  skipBody(limits: { readonly maxBytes: number; readonly timeoutMs: number }): Promise<LongLine | null>
 }
 
 /** Dependencies of {@link McpHttp}. */
@@ -50,7 +52,7 @@ const STATUS: Readonly<Record<number, number>> = {
 /** Of messages that claim a version: since 2026 a missing method has the status of a missing page. */
 const STATUS_OF_CLAIMED: typeof STATUS = { ...STATUS, [JSON_RPC.METHOD_NOT_FOUND]: 404 }
 /** Twice the largest `tools.maxPayloadBytes`. */
-const SKIP: SkipLimits = { maxBytes: 33_554_432, timeoutMs: 10_000 }
+const SKIP = { maxBytes: 33_554_432, timeoutMs: 10_000 }
 const SESSION = 'mcp-session-id'
 const LISTEN = 'subscriptions/listen'
 const CALL = 'tools/call'
@@ -212,18 +214,18 @@ export class McpHttp {
   async #unread(error: unknown, { request, response, call }: Unread): Promise<null> {
     const { 'mcp-method': method = CALL, 'mcp-name': given } = request.headers
     if (!(error instanceof Error && 'status' in error && error.status === 413) || method !== CALL) throw error
-    const edges = maySkip(request) ? await skippedBody(request, SKIP) : null
+    const edges = maySkip(request) ? await call.skipBody(SKIP) : null
     const shown = edges === null ? null : toolOfEdges(edges)
-    const id = edges === null || shown === null ? null : idOfEdges(edges)
+    const id = edges && idOfEdges(edges)
     const named = typeof given === 'string' ? (decodedHeader(given.trim()) ?? '') : ''
     const refusal = await this.#deps.refuseOversized(shown || named, call.principal)
-    if (id !== null) {
+    if (id !== null && shown !== null) {
       const answer = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id, result: oversizedResult(refusal) }))
       response.writeHead(200, { 'content-type': 'application/json', 'content-length': answer.length }).end(answer)
       return null
     }
     const { correlationId = '', ...data } = refusal
-    const fault = { code: JSON_RPC.INVALID_REQUEST, message: 'Invalid Request', id: null, data }
+    const fault = { code: JSON_RPC.INVALID_REQUEST, message: 'Invalid Request', id, data }
     throw Object.assign(error, { shape: errorResponse(fault, correlationId) })
   }
 

@@ -1,6 +1,6 @@
 import { fromUtf8 } from '../../../kit/ids.js'
 import { LineSplitter, type LongLine } from '../../../kit/lines.js'
-import { idOfEdges } from '../server/line-reader.js'
+import { idOfEdges } from '../../../kit/mcp/message-edges.js'
 
 /** Bytes kept of the beginning and the end of a too long line, to find the request that it answers. */
 const KEPT_BYTES = 256

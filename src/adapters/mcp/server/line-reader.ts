@@ -1,9 +1,7 @@
 import type { RequestId } from '@modelcontextprotocol/server'
-import { LineSplitter, type LongLine } from '../../../kit/lines.js'
+import { LineSplitter } from '../../../kit/lines.js'
+import { EDGE_BYTES, idOfEdges } from '../../../kit/mcp/message-edges.js'
 import { toolOfEdges } from './oversized-call.js'
-
-/** Bytes of the start and of the end of a message that is too long, kept to find its id in. */
-export const EDGE_BYTES = 512
 
 /**
  * Found at the edges of a line that was too long: the id of its request, and the tool that it calls
@@ -51,21 +49,4 @@ export class LineReader {
       return { text: null }
     }
   }
-}
-
-const ID = String.raw`"id"\s*:\s*(-?(?:0|[1-9]\d{0,14})|"[ !#-[\]-~]{0,256}")`
-const FIRST_MEMBER = new RegExp(String.raw`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?${ID}\s*,`)
-const LAST_MEMBER = new RegExp(String.raw`,\s*${ID}\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`)
-
-/**
- * The id of a request or an answer of which only the edges are known; null where they do not show it. The members
- * beside the first and the last brace of a line are those of the outermost object.
- */
-export function idOfEdges({ head, tail }: LongLine): RequestId | null {
-  const found = FIRST_MEMBER.exec(textOf(head))?.[1] ?? LAST_MEMBER.exec(textOf(tail))?.[1]
-  return found === undefined ? null : (JSON.parse(found) as RequestId)
-}
-
-function textOf(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString('latin1')
 }

@@ -33,12 +33,13 @@ export const prune: Action = async ({ output }, _args, options) => {
 }
 
 async function printParts(output: Output, parts: readonly UnusedPart[]): Promise<void> {
-  if (parts.length === 0) return output.print('nothing to remove: no binaries of other platforms, no source maps')
+  if (parts.length === 0)
+    return output.print('nothing to remove: no binaries for other platforms or runtimes, no source maps')
   const rows = parts.slice(0, MAX_ROWS).map(({ name, bytes }) => [name, bytesText(bytes)])
   await printTable(output, ['PACKAGE', 'UNUSED'], rows)
   const rest = parts.length - rows.length
   if (rest > 0) output.print(`and ${plural(rest, 'smaller one')}`)
-  output.note('Unused are binaries for other platforms, and source maps. npm install brings them back.')
+  output.note('Unused are binaries for other platforms and runtimes, and source maps. npm install brings them back.')
 }
 
 function notRemoved(error: unknown, root: string): unknown {

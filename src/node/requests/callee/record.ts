@@ -5,7 +5,7 @@ import { asNodeError, NodeError, type ErrorBody } from '../../../kit/errors.js'
 import type { IdSource, NodeId } from '../../../kit/ids.js'
 import { addressText, defaultCapability, OPERATOR, parseAddress } from '../../../domain/card/card.js'
 import type { AgentAddress, CapabilityDescriptor } from '../../../domain/card/card.js'
-import { decodePayload, encodePayload } from '../../../domain/envelope/codec.js'
+import { decodeStored, encodeStored } from '../../../domain/envelope/codec.js'
 import type { RequestRecord } from '../../../domain/reliable/records.js'
 import { arrive, recover } from '../../../domain/reliable/request.js'
 import { readRequest, type RequestPayload } from '../../../domain/task/payloads.js'
@@ -216,7 +216,7 @@ export class CalleeRequests {
     if (status === 'failed' || status === 'unknown')
       return responseOf(payload, { status, error: record.error ?? ENDINGS.forgotten.error })
     const bytes = await this.#deps.requestStore.result(name)
-    const response = bytes === null ? null : decodePayload(bytes)
+    const response = bytes === null ? null : decodeStored(bytes)
     return response?.ok === true ? response.value : responseOf(payload, ENDINGS.forgotten)
   }
 
@@ -290,7 +290,7 @@ export class CalleeRequests {
     const { status } = outcome
     cutRuns.ended(requestStore.name(record))
     const next = { ...record, status, updatedAt: clock.now(), error: 'error' in outcome ? outcome.error : null }
-    return requestStore.changes(record, next, 'response' in outcome ? { result: encodePayload(outcome.response) } : {})
+    return requestStore.changes(record, next, 'response' in outcome ? { result: encodeStored(outcome.response) } : {})
   }
 
   #fresh({ peer, recipient, header }: InboundMessage, payload: RequestPayload): RequestRecord {

@@ -5,7 +5,7 @@ import { NodeError, type ErrorBody } from '../../../kit/errors.js'
 import type { IdSource } from '../../../kit/ids.js'
 import { shellWord } from '../../../kit/text.js'
 import { addressText, parseAddress } from '../../../domain/card/card.js'
-import { decodePayload, encodePayload } from '../../../domain/envelope/codec.js'
+import { decodeStored, encodeStored } from '../../../domain/envelope/codec.js'
 import { packConversation, unpackConversation } from '../../../domain/gateway/conversation.js'
 import type { AskingRecord, RequestRecord } from '../../../domain/reliable/records.js'
 import { retryAfterMs } from '../../../domain/reliable/repeat.js'
@@ -159,7 +159,7 @@ export class CallerRecord {
   }
 
   #change(change: Partial<RequestRecord>, input?: () => unknown): readonly LedgerChange[] {
-    const contents = this.#isStored || input === undefined ? {} : { input: encodePayload(input()) }
+    const contents = this.#isStored || input === undefined ? {} : { input: encodeStored(input()) }
     return this.#changes({ ...this.#current, ...change }, contents)
   }
 
@@ -188,7 +188,7 @@ export function storedForm({ input, conversation }: Pick<Asking, 'input' | 'conv
  */
 export async function storedInput(record: CallerRecord | null): Promise<Pick<Asking, 'input' | 'conversation'>> {
   const bytes = (await record?.storedInput()) ?? null
-  const read = bytes === null ? null : decodePayload(bytes)
+  const read = bytes === null ? null : decodeStored(bytes)
   if (read?.ok !== true) throw new NodeError('STORE_DAMAGED', 'the input of the request is no longer there')
   if (record?.current.asking?.hasConversation !== true) return { input: read.value }
   const { input, conversation: packed } = read.value as { readonly input: unknown; readonly conversation: unknown }
@@ -230,7 +230,7 @@ function keptOf({ data, ...bare }: ErrorBody): ErrorBody {
 /** A result of an agent of this very node may have no encoding. */
 function resultOf(result: unknown): RequestContents {
   try {
-    return { result: encodePayload(result) }
+    return { result: encodeStored(result) }
   } catch {
     return {}
   }

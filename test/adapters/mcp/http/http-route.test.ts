@@ -5,6 +5,8 @@ import { PassThrough } from 'node:stream'
 import test, { type Assert } from 'brittle'
 import { CLAIM } from '../../../support/mcp.js'
 import { readBody } from '../../../../src/adapters/http/body.js'
+import { skippedBody } from '../../../../src/adapters/http/skipped-body.js'
+import type { McpHttpCall } from '../../../../src/adapters/mcp/http/http-route.js'
 import { HttpError } from '../../../../src/adapters/http/http-error.js'
 import { World } from '../../../support/fake-node.js'
 import { mcpServiceOf } from '../../../support/mcp-http.js'
@@ -173,19 +175,26 @@ test('of two tokens that differ only in their id neither gets into the session o
   t.ok((await call).text.includes('done'), 'the other is at work')
 })
 
+const callWith = (request: IncomingMessage, readIt: () => Promise<Buffer>): McpHttpCall => ({
+  principal: { kind: 'token', name: 'one', tier: 0, sandboxId: null, scopes: ['read', 'send'] },
+  onAbort: () => {},
+  onTokenEnd: () => () => {},
+  readBody: readIt,
+  skipBody: (limits) => skippedBody(request, limits)
+})
+
 test('a body that is too large for any call is refused as one, unless its headers name another method', async (t: Assert) => {
   const world = new World(t)
   const records: InvocationRecord[] = []
   const service = mcpServiceOf(world, await world.owner(), { onCompleted: (record) => void records.push(record) })
   t.teardown(() => service.close())
-  const principal = { kind: 'token', name: 'one', tier: 0, sandboxId: null, scopes: ['read', 'send'] } as const
   const refusedAs = async (headers: Readonly<Record<string, string>>): Promise<HttpError['shape']> => {
     const error = new HttpError(413, { code: 'PAYLOAD_TOO_LARGE', message: 'too large' })
     const request = {
       method: 'POST',
       headers: { 'content-type': 'application/json', ...headers }
     } as unknown as IncomingMessage
-    const call = { principal, onAbort: () => {}, onTokenEnd: () => () => {}, readBody: () => Promise.reject(error) }
+    const call = callWith(request, () => Promise.reject(error))
     await t.exception(service.handle(request, {} as ServerResponse, call))
     return error.shape
   }
@@ -208,9 +217,8 @@ test('a call whose announced body is too large gets a tool result with its id, a
   const world = new World(t)
   const records: InvocationRecord[] = []
   const service = mcpServiceOf(world, await world.owner(), { onCompleted: (record) => void records.push(record) })
-  const principal = { kind: 'token', name: 'one', tier: 0, sandboxId: null, scopes: ['read', 'send'] } as const
   const server = http.createServer((request, response) => {
-    const call = { principal, onAbort: () => {}, onTokenEnd: () => () => {}, readBody: () => readBody(request, 1000) }
+    const call = callWith(request, () => readBody(request, 1000))
     service.handle(request, response, call).catch(({ status, shape }: HttpError) => {
       response.writeHead(status).end(JSON.stringify(shape))
     })
@@ -242,9 +250,12 @@ test('a call whose announced body is too large gets a tool result with its id, a
     t.alike([records.at(-1)?.tool, records.at(-1)?.outcome], [tool, 'tool_error'])
   }
   t.is(records.length, 4)
-  for (const body of [JSON.stringify({ id: 1, method: 'tools/list', params }), ' '.repeat(2000)]) {
+  for (const [body, asked] of [
+    [JSON.stringify({ id: 1, method: 'tools/list', params }), 1],
+    [' '.repeat(2000), null]
+  ] as const) {
     const [status, { id, error }] = await post(body)
-    t.alike([status, id, (error as { code: number }).code], [413, null, -32_600])
+    t.alike([status, id, (error as { code: number }).code], [413, asked, -32_600])
   }
 })
 
@@ -252,7 +263,6 @@ test('a body that announces more than is read past is refused before any of it i
   const world = new World(t)
   const service = mcpServiceOf(world, await world.owner())
   t.teardown(() => service.close())
-  const principal = { kind: 'token', name: 'one', tier: 0, sandboxId: null, scopes: ['read', 'send'] } as const
   const readsOf = async (bytes: string): Promise<number> => {
     const body = new PassThrough()
     let reads = 0
@@ -264,7 +274,7 @@ test('a body that announces more than is read past is refused before any of it i
     const headers = { 'content-type': 'application/json', 'content-length': bytes }
     const request = Object.assign(body, { method: 'POST', headers }) as unknown as IncomingMessage
     const error = new HttpError(413, { code: 'PAYLOAD_TOO_LARGE', message: 'too large' })
-    const call = { principal, onAbort: () => {}, onTokenEnd: () => () => {}, readBody: () => Promise.reject(error) }
+    const call = callWith(request, () => Promise.reject(error))
     await t.exception(service.handle(request, {} as ServerResponse, call), /too large/)
     return reads
   }

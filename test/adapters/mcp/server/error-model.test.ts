@@ -342,13 +342,25 @@ test('a call whose message is too large is on record without its arguments, and 
   t.is(scene.records.at(-1)?.tool.length, 256, 'a long name in a message that is read, too')
 })
 
-test('a setting above 1 MiB holds for one long text', async (t: Assert) => {
+test('a setting above 1 MiB holds for every JSON value: a long text, lists, objects, nested and mixed ones', async (t: Assert) => {
   const scene = new McpScene({ maxPayloadBytes: 3_145_728 })
-  scene.tool('echo', ({ say }) => Promise.resolve((say as string).length))
+  scene.tool('echo', ({ say }) => Promise.resolve(JSON.stringify(say).length))
   const client = scene.connect(t)
   await client.open()
-  t.is(payloadOf(await client.ask(call(1, 'echo', { say: 'x'.repeat(3_000_000) }))), 3_000_000)
-  t.is(payloadOf(await client.ask(call(2, 'echo', { say: 'x'.repeat(3_145_728) })))['code'], 'RESOURCE_EXHAUSTED')
+  const large: readonly unknown[] = [
+    'x'.repeat(3_000_000),
+    Array.from({ length: 400_000 }, (_, at) => at),
+    Array.from({ length: 3000 }, () => 'y'.repeat(900)),
+    Array.from({ length: 900 }, () => Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`key${at}`, [at]]))),
+    { rows: Array.from({ length: 250_000 }, () => [[1]]), text: 'z'.repeat(500_000) }
+  ]
+  for (const [at, say] of large.entries()) {
+    const { length } = JSON.stringify(say)
+    t.ok(length > 2_000_000)
+    t.is(payloadOf(await client.ask(call(at, 'echo', { say }))), length)
+  }
+  for (const [at, say] of ['x'.repeat(3_145_728), Array<number>(1_600_000).fill(1)].entries())
+    t.is(payloadOf(await client.ask(call(at + 10, 'echo', { say })))['code'], 'RESOURCE_EXHAUSTED')
 })
 
 test('arguments beyond tools.maxPayloadBytes in a line that fits are RESOURCE_EXHAUSTED', async (t: Assert) => {

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
-import type { LongLine } from '../../../kit/lines.js'
-import { EDGE_BYTES } from '../server/line-reader.js'
+import type { LongLine } from '../../kit/lines.js'
+import { EDGE_BYTES } from '../../kit/mcp/message-edges.js'
 
 /** Limits for reading past a body that is too large. */
 export interface SkipLimits {
