@@ -23,6 +23,7 @@ import { HealthChecks } from './health.js'
 import { LoadEstimate } from './load-estimate.js'
 import { AgentQueue } from './agent-queue.js'
 import type { QueueTurn } from './agent-queue.js'
+import { RunPlace } from './run-place.js'
 
 /** The most agents in the metrics. */
 export const MAX_MEASURED = 256
@@ -235,6 +236,7 @@ export class AgentHost {
 
   async #runAt(turn: QueueTurn, { agentId, hosting, asked, task, options }: GivenRun): Promise<HostOutcome> {
     if (turn !== 'held') return noTurn(agentId, turn)
+    const place = new RunPlace(hosting.queue, task.peer ?? '', options.signal)
     try {
       if (this.#agents.get(agentId) !== hosting) return noTurn(agentId, 'closed')
       // The agent was replaced while the task waited: the new version may not take the task.
@@ -247,7 +249,8 @@ export class AgentHost {
       if (starting !== undefined) await starting
       // A cancel may have come while the start was recorded.
       if (options.signal.aborted) return noTurn(agentId, 'aborted')
-      const { signal, caller } = options
+      const { signal } = options
+      const caller = options.caller === undefined ? undefined : askedWithoutPlace(options.caller, place)
       const outcome = await hosting.agent.run(task, { signal, caller, progress: (data) => options.onProgress(data) })
       const judged = judgedOutcome(outcome, output, task.capability)
       this.#spent(hosting, this.#deps.clock.monotonic() - from, judged.ok)
@@ -255,7 +258,8 @@ export class AgentHost {
     } catch (error) {
       return this.#broken(agentId, task.requestId, error)
     } finally {
-      this.#release(agentId, hosting.queue)
+      place.end()
+      this.#left(agentId, hosting.queue)
     }
   }
 
@@ -266,9 +270,8 @@ export class AgentHost {
     await Promise.all([this.#deps.source.close(), ...[...this.#attached.values()].map((agent) => agent.close())])
   }
 
-  #release(agentId: string, queue: AgentQueue): void {
-    queue.release()
-    if (queue.running === 0 && this.#leftovers.get(agentId) === queue) this.#leftovers.delete(agentId)
+  #left(agentId: string, queue: AgentQueue): void {
+    if (queue.isIdle && this.#leftovers.get(agentId) === queue) this.#leftovers.delete(agentId)
   }
 
   #broken(agentId: string, requestId: string, error: unknown): HostOutcome {
@@ -303,7 +306,7 @@ export class AgentHost {
       if (wanted.has(id)) continue
       this.#agents.delete(id)
       hosting.queue.close()
-      if (hosting.queue.running > 0) this.#leftovers.set(id, hosting.queue)
+      if (!hosting.queue.isIdle) this.#leftovers.set(id, hosting.queue)
     }
     for (const [id, agent] of wanted) this.#serve(id, agent)
     void this.#checks.lookAtNew()
@@ -326,6 +329,17 @@ export class AgentHost {
       known.checks = checks()
       known.queue.resize(concurrency)
     }
+  }
+}
+
+/** The caller of a run whose questions hold no place of the agent. */
+function askedWithoutPlace({ takes, logLevel, ...caller }: RunCaller, place: RunPlace): RunCaller {
+  return {
+    takes,
+    logLevel,
+    ask: (question, isNeeded) =>
+      place.during(() => caller.ask(question, () => place.isNeeded || isNeeded?.() === true)),
+    log: (line) => caller.log(line)
   }
 }
 

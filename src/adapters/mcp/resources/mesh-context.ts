@@ -5,7 +5,9 @@ import { NodeError } from '../../../kit/errors.js'
 import type { AgentInfo } from '../../../ports/node-api.js'
 import { contextId, type ContextMethod, servedContext } from '../imported/context-capability.js'
 import { type ContextIndex, readIndex } from '../imported/context-index.js'
-import { APPROVAL_WAIT, callAgent, callForContent, type MeshCallDeps } from '../tools/mesh-call.js'
+import { APPROVAL_WAIT, callAgent, callForContent, type ToolCallDeps } from '../tools/mesh-call.js'
+import type { CallContext } from '../tools/asking-calls.js'
+import { ClientAsk, type ClientSide } from '../tools/client-ask.js'
 import { McpContent } from '../tools/mcp-content.js'
 import { agentChanges, type FollowDeps, SharedChanges } from './followed-watch.js'
 
@@ -19,7 +21,7 @@ const MIN_RETRY_MS = 5000
 const MAX_RETRY_MS = 320_000
 
 /** Dependencies of {@link MeshContext}. */
-export interface MeshContextDeps extends FollowDeps, MeshCallDeps {}
+export interface MeshContextDeps extends FollowDeps, ToolCallDeps {}
 
 /** An agent of an MCP server with resources or prompts. */
 export interface ServerAgent {
@@ -112,19 +114,28 @@ export class MeshContext {
 
   /** Asks a server for content of MCP. @throws NodeError of the refused or failed call */
   async content({ address, method, params, signal }: ContextQuestion): Promise<CallToolResult> {
-    const answer = await callForContent(this.#deps, callOf({ address, method, params }), {
-      abortSignal: signal,
-      progress: () => {}
-    })
-    if (!(answer instanceof McpContent)) throw new NodeError('INVALID_OUTPUT', `${address} gave no content`)
-    if (answer.failure !== null) throw answer.failure
-    return answer.result
+    const asked = await this.#content({ address, method, params }, { abortSignal: signal, progress: () => {} })
+    return contentIn(asked, address)
+  }
+
+  /** The same for a client that the server may ask something first. @throws NodeError of the refused or failed call */
+  async contentFor(question: ContextQuestion, client: ClientSide): Promise<CallToolResult | ClientAsk> {
+    const { api, asking } = this.#deps
+    const { address, signal: abortSignal } = question
+    const context = { abortSignal: abortSignal as AbortSignal, client, lines: null, progress: () => {} }
+    const start = (followed: CallContext): Promise<unknown> => this.#content(question, followed)
+    const asked = await (asking === undefined ? start(context) : asking(api, context, start))
+    return asked instanceof ClientAsk ? asked : contentIn(asked, address)
   }
 
   /** Asks a server for a plain value. @throws NodeError of the refused or failed call */
   async value({ address, method, params, signal }: ContextQuestion): Promise<unknown> {
     const call = callOf({ address, method, params })
     return await callAgent(this.#deps, call, { abortSignal: signal, progress: () => {} })
+  }
+
+  async #content(question: Omit<ContextQuestion, 'signal'>, context: CallContext): Promise<unknown> {
+    return await callForContent(this.#deps, callOf(question), context)
   }
 
   async #look(): Promise<readonly ServerAgent[]> {
@@ -226,6 +237,12 @@ function inTurns(agents: readonly AgentInfo[]): readonly AgentInfo[] {
     return { agent, turn: agent.origin === 'local' ? -1 : turn }
   })
   return turns.sort((a, b) => a.turn - b.turn).map(({ agent }) => agent)
+}
+
+function contentIn(answer: unknown, address: string): CallToolResult {
+  if (!(answer instanceof McpContent)) throw new NodeError('INVALID_OUTPUT', `${address} gave no content`)
+  if (answer.failure !== null) throw answer.failure
+  return answer.result
 }
 
 function callOf({ address, method, params }: Pick<ContextQuestion, 'address' | 'method' | 'params'>): {

@@ -21,7 +21,10 @@ class Caller implements RunCaller {
 
   constructor(readonly takes: readonly QuestionKind[] = ['form']) {}
 
-  ask(question: Question): Promise<QuestionAnswer> {
+  isNeeded: () => boolean = () => false
+
+  ask(question: Question, isNeeded = (): boolean => false): Promise<QuestionAnswer> {
+    this.isNeeded = isNeeded
     this.asked.push(question)
     this.#onAsked()
     return new Promise((resolve) => (this.#give = resolve))
@@ -66,8 +69,10 @@ test('a question of a program with several calls under way is refused, and then 
   t.alike(await one, { ok: true, result: { action: 'accept', content: { name: 'one' } } })
   await third.first
   t.is(fourth.asked.length, 0, 'the second waits for the first')
+  t.ok(third.isNeeded(), 'an unanswered question of the first is known to hold it up')
   third.answer('three')
   await fourth.first
+  t.absent(fourth.isNeeded())
   fourth.answer('four')
   const results = await Promise.all(later)
   t.alike(

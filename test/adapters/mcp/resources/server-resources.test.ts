@@ -3,6 +3,7 @@ import { MeshContext } from '../../../../src/adapters/mcp/resources/mesh-context
 import { ServerPrompts } from '../../../../src/adapters/mcp/resources/server-prompts.js'
 import { ServerResources } from '../../../../src/adapters/mcp/resources/server-resources.js'
 import { SeenLinks } from '../../../../src/adapters/mcp/resources/seen-links.js'
+import { NO_CLIENT } from '../../../../src/adapters/mcp/tools/client-ask.js'
 import { failsWith } from '../../../support/fails.js'
 import { capability, echo, FakeAgent } from '../../../support/fake-agents.js'
 import { type FakeNode, World } from '../../../support/fake-node.js'
@@ -156,7 +157,9 @@ test('a peer that lies about lists or contents is found out, and hides no other 
   for (const answer of [...answers]) {
     answers[0] = answer
     await failsWith(t, 'INVALID_OUTPUT', () => meanwhile(world, resources.read(ONE.uri, NEVER)))
-    await failsWith(t, 'INVALID_OUTPUT', () => meanwhile(world, prompts.get('p', {}, { signal: NEVER })))
+    await failsWith(t, 'INVALID_OUTPUT', () =>
+      meanwhile(world, prompts.get('p', {}, { signal: NEVER, client: NO_CLIENT }))
+    )
   }
 })
 
