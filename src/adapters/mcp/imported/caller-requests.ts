@@ -34,6 +34,7 @@ interface OpenCall {
  * refused, and from then on calls run one at a time.
  */
 export class CallerRequests {
+  readonly #onUnclaimedLine: () => void
   /** By their arguments, until they are sent. */
   readonly #unsent = new Map<unknown, OpenCall>()
   readonly #open = new Set<OpenCall>()
@@ -42,6 +43,14 @@ export class CallerRequests {
   #behind = 0
   #last: Promise<void> = Promise.resolve()
   #level: Severity | null = null
+
+  /**
+   * `onUnclaimedLine`: a log line may belong to one of several calls. None gets it: their callers may be clients of
+   * different rights, which this node cannot tell apart.
+   */
+  constructor(onUnclaimedLine: () => void = () => {}) {
+    this.#onUnclaimedLine = onUnclaimedLine
+  }
 
   /** Learns the ids of calls from the messages of a transport. */
   watch(transport: Transport): void {
@@ -58,7 +67,9 @@ export class CallerRequests {
       client.setRequestHandler(method, async ({ params }) => (await this.#answer(method, params)) as never)
     client.setNotificationHandler('notifications/message', ({ params }) => {
       const { level, data, logger } = params
-      this.#callOf(params)?.caller?.log({ level, data, ...(logger === undefined ? {} : { logger }) })
+      const call = this.#callOf(params)
+      if (call === null && this.#open.size > 1) this.#onUnclaimedLine()
+      call?.caller?.log({ level, data, ...(logger === undefined ? {} : { logger }) })
     })
   }
 

@@ -65,6 +65,8 @@ export interface ConnectionDeps {
   readonly fetch: typeof fetch
   /** The server breaks its protocol, but can be used; a sentence for the log. */
   readonly onNote: (note: string) => void
+  /** A log line of the server belongs to no single call, and is dropped. */
+  readonly onUnclaimedLine?: () => void
 }
 
 /** Makes a function that opens connections to one server. The client library is loaded at the first use. */
@@ -113,7 +115,7 @@ type McpLibrary = typeof import('@modelcontextprotocol/client')
 /** One connection from its beginning. */
 class ConnectionOpening implements Connection {
   readonly transport: Transport
-  readonly requests = new CallerRequests()
+  readonly requests: CallerRequests
   readonly #deps: ConnectionDeps
   #context: ContextConnection | null = null
   readonly #events: ImportEvents
@@ -127,6 +129,7 @@ class ConnectionOpening implements Connection {
 
   constructor(deps: ConnectionDeps, events: ImportEvents, library: McpLibrary) {
     this.#deps = deps
+    this.requests = new CallerRequests(deps.onUnclaimedLine)
     this.#events = events
     const address = deps.address()
     if (address.kind === 'stdio') {

@@ -2,6 +2,7 @@ import type { CallToolResult } from '@modelcontextprotocol/server'
 import { Abort } from '../../../kit/abort.js'
 import { type AbortSignalLike, type Timer, wait } from '../../../kit/clock.js'
 import { NodeError } from '../../../kit/errors.js'
+import { allowedNames } from '../../../kit/glob.js'
 import type { AgentInfo } from '../../../ports/node-api.js'
 import { contextId, type ContextMethod, servedContext } from '../imported/context-capability.js'
 import { type ContextIndex, readIndex } from '../imported/context-index.js'
@@ -9,6 +10,7 @@ import { APPROVAL_WAIT, callAgent, callForContent, type ToolCallDeps } from '../
 import type { CallContext } from '../tools/asking-calls.js'
 import { ClientAsk, type ClientSide } from '../tools/client-ask.js'
 import { McpContent } from '../tools/mcp-content.js'
+import { namesOf } from '../tools/tool-aliases.js'
 import { agentChanges, type FollowDeps, SharedChanges } from './followed-watch.js'
 
 /** Servers with resources or prompts that one caller sees, and their indexes in bytes, each at most. */
@@ -19,9 +21,14 @@ const PATIENCE_MS = 5000
 /** Shortest and longest time after which an index that could not be had is asked for again, in milliseconds. */
 const MIN_RETRY_MS = 5000
 const MAX_RETRY_MS = 320_000
+/** An index is fetched again after this multiple of the time that the last one took; until then the last one counts. */
+const PAUSE_FACTOR = 4
 
 /** Dependencies of {@link MeshContext}. */
-export interface MeshContextDeps extends FollowDeps, ToolCallDeps {}
+export interface MeshContextDeps extends FollowDeps, ToolCallDeps {
+  /** Globs of the tools that the client chose; a server without a chosen tool offers nothing. Absent or null: all. */
+  readonly chosen?: readonly string[] | null
+}
 
 /** An agent of an MCP server with resources or prompts. */
 export interface ServerAgent {
@@ -71,6 +78,7 @@ const UNKNOWN: KnownIndex = {
  */
 export class MeshContext {
   readonly #deps: MeshContextDeps
+  readonly #fits: (name: string) => boolean
   readonly #known = new Map<string, KnownIndex>()
   readonly #changes: SharedChanges<void>
   #looking: Promise<readonly ServerAgent[]> | null = null
@@ -80,6 +88,7 @@ export class MeshContext {
 
   constructor(deps: MeshContextDeps) {
     this.#deps = deps
+    this.#fits = allowedNames(deps.chosen ?? null)
     const agents = agentChanges(deps, {})
     this.#changes = new SharedChanges((tell) => {
       this.#tell = () => tell()
@@ -134,6 +143,14 @@ export class MeshContext {
     return await callAgent(this.#deps, call, { abortSignal: signal, progress: () => {} })
   }
 
+  #isChosen(agent: AgentInfo): boolean {
+    const { id, node, capabilities, origin } = agent
+    return capabilities.some((capability) => {
+      const name = origin === 'local' ? capability : `${id}@${node.name}.${capability}`
+      return namesOf({ name, capability, agent }).some(this.#fits)
+    })
+  }
+
   async #content(question: Omit<ContextQuestion, 'signal'>, context: CallContext): Promise<unknown> {
     return await callForContent(this.#deps, callOf(question), context)
   }
@@ -143,7 +160,7 @@ export class MeshContext {
     const visible = new Set(agents.map(({ address }) => address))
     for (const address of this.#known.keys()) if (!visible.has(address)) this.#known.delete(address)
     const all = agents.filter(
-      ({ id, status, capabilities }) => status !== 'offline' && capabilities.includes(contextId(id))
+      (agent) => agent.status !== 'offline' && agent.capabilities.includes(contextId(agent.id)) && this.#isChosen(agent)
     )
     const serving = inTurns(all).slice(0, MAX_SERVERS)
     await this.#fetch(serving)
@@ -174,7 +191,12 @@ export class MeshContext {
         Object.assign(known, { hash, revision: detail.revision })
       }
       if (known.hash === null || known.fetched === known.hash) return
-      if (known.retryAt <= this.#deps.clock.monotonic()) await this.#read(agent, known, signal)
+      const { clock } = this.#deps
+      const from = clock.monotonic()
+      if (known.retryAt > from) return this.#lookAfter(known.retryAt - from)
+      await this.#read(agent, known, signal)
+      const now = clock.monotonic()
+      known.retryAt = now + PAUSE_FACTOR * (now - from)
     } catch {
       // It went away in between, is busy, or refuses this caller.
       this.#failed(known)
@@ -221,7 +243,11 @@ export class MeshContext {
     const { clock } = this.#deps
     const delay = Math.min(MAX_RETRY_MS, MIN_RETRY_MS * 2 ** known.failures++)
     known.retryAt = clock.monotonic() + delay
-    this.#again ??= clock.after(delay, () => {
+    this.#lookAfter(delay)
+  }
+
+  #lookAfter(delayMs: number): void {
+    this.#again ??= this.#deps.clock.after(delayMs, () => {
       this.#again = null
       this.#tell()
     })

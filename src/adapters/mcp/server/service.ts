@@ -288,7 +288,7 @@ export class McpService {
   ): Pick<ServeDeps, 'resources' | 'prompts' | 'fit'> {
     const { clock, toJson, settings } = this.#deps
     const results = this.#results.of(key)
-    const context = new MeshContext({ api, clock, toJson, asking })
+    const context = new MeshContext({ api, clock, toJson, asking, chosen: principal.tools ?? null })
     const ofServers = new ServerResources({ context, links, clock })
     const ofMesh = new MeshResources({ api, clock, toJson })
     return {
