@@ -236,7 +236,7 @@ export class AgentHost {
 
   async #runAt(turn: QueueTurn, { agentId, hosting, asked, task, options }: GivenRun): Promise<HostOutcome> {
     if (turn !== 'held') return noTurn(agentId, turn)
-    const place = new RunPlace(hosting.queue, task.peer ?? '', options.signal)
+    const { caller, leave } = placed(hosting.queue, task, options)
     try {
       if (this.#agents.get(agentId) !== hosting) return noTurn(agentId, 'closed')
       // The agent was replaced while the task waited: the new version may not take the task.
@@ -250,7 +250,6 @@ export class AgentHost {
       // A cancel may have come while the start was recorded.
       if (options.signal.aborted) return noTurn(agentId, 'aborted')
       const { signal } = options
-      const caller = options.caller === undefined ? undefined : askedWithoutPlace(options.caller, place)
       const outcome = await hosting.agent.run(task, { signal, caller, progress: (data) => options.onProgress(data) })
       const judged = judgedOutcome(outcome, output, task.capability)
       this.#spent(hosting, this.#deps.clock.monotonic() - from, judged.ok)
@@ -258,7 +257,7 @@ export class AgentHost {
     } catch (error) {
       return this.#broken(agentId, task.requestId, error)
     } finally {
-      place.end()
+      leave()
       this.#left(agentId, hosting.queue)
     }
   }
@@ -271,7 +270,7 @@ export class AgentHost {
   }
 
   #left(agentId: string, queue: AgentQueue): void {
-    if (queue.isIdle && this.#leftovers.get(agentId) === queue) this.#leftovers.delete(agentId)
+    if (this.#leftovers.get(agentId) === queue && queue.isIdle) this.#leftovers.delete(agentId)
   }
 
   #broken(agentId: string, requestId: string, error: unknown): HostOutcome {
@@ -332,15 +331,17 @@ export class AgentHost {
   }
 }
 
-/** The caller of a run whose questions hold no place of the agent. */
-function askedWithoutPlace({ takes, logLevel, ...caller }: RunCaller, place: RunPlace): RunCaller {
-  return {
-    takes,
-    logLevel,
-    ask: (question, isNeeded) =>
-      place.during(() => caller.ask(question, () => place.isNeeded || isNeeded?.() === true)),
-    log: (line) => caller.log(line)
-  }
+/** The caller of a run whose questions hold no place of its agent, and the end of the run. */
+function placed(
+  queue: AgentQueue,
+  { peer = '' }: AgentTask,
+  { caller, signal }: RunOptions
+): { readonly caller: RunCaller | undefined; readonly leave: () => void } {
+  if (caller === undefined) return { caller, leave: () => queue.release() }
+  const place = new RunPlace(queue, peer, signal)
+  const ask: RunCaller['ask'] = (question, isNeeded) =>
+    place.during(() => caller.ask(question, () => place.isNeeded || isNeeded?.() === true))
+  return { caller: { ...caller, log: (line) => caller.log(line), ask }, leave: () => place.end() }
 }
 
 interface Checks {

@@ -10,7 +10,7 @@ export class RunPlace {
   readonly #caller: string
   readonly #signal: AbortSignalLike
   #questions = 0
-  #isHeld = true
+  #hasPlace = true
   #isOver = false
   #back: Promise<void> | null = null
   #stop: () => void = () => {}
@@ -24,16 +24,16 @@ export class RunPlace {
 
   /** Does a question of the run hold its place while other work waits for one? */
   get isNeeded(): boolean {
-    return this.#isHeld && this.#queue.waiting > 0
+    return this.#hasPlace && this.#queue.waiting > 0
   }
 
   /** Runs a question, and resolves with its answer when the run has a place again or is aborted. */
   async during<T>(question: () => Promise<T>): Promise<T> {
-    if (this.#questions++ === 0 && this.#isHeld) this.#isHeld = !this.#queue.suspend(this.#caller)
+    if (this.#questions++ === 0 && this.#hasPlace) this.#hasPlace = !this.#queue.suspend(this.#caller)
     try {
       return await question()
     } finally {
-      if (--this.#questions === 0 && !this.#isHeld && !this.#isOver) await (this.#back ??= this.#return())
+      if (--this.#questions === 0 && !this.#hasPlace && !this.#isOver) await (this.#back ??= this.#return())
     }
   }
 
@@ -41,14 +41,14 @@ export class RunPlace {
   end(): void {
     this.#isOver = true
     this.#stop()
-    if (this.#isHeld) this.#queue.release()
+    if (this.#hasPlace) this.#queue.release()
     else this.#queue.leave(this.#caller)
   }
 
   #return(): Promise<void> {
     return new Promise((resolve) => {
       const placed = (): void => {
-        this.#isHeld = true
+        this.#hasPlace = true
         stop()
       }
       const stop = (): void => {

@@ -97,7 +97,7 @@ test('runs that ask for callers of one node, and in all, give back a bounded num
   t.is(await count('one'), MAX_SUSPENDED_OF_CALLER)
   let others = 0
   for (let i = 0; i < 10; i++) others += await count(`n${i}`)
-  t.is(others, MAX_SUSPENDED - MAX_SUSPENDED_OF_CALLER, 'one caller leaves room for others')
+  t.is(others, MAX_SUSPENDED - MAX_SUSPENDED_OF_CALLER, 'one caller leaves places to others')
 })
 
 test('a run that ends or is aborted while it waits for a place again takes none', async (t) => {

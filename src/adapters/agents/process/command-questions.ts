@@ -27,7 +27,7 @@ export class CommandQuestions {
     if (++this.#count > MAX_QUESTIONS) return this.#endWhenAnswered()
     this.#open++
     void this.#answerTo({ mode: 'form', message, requestedSchema: schema }).then((answer) => {
-      this.#stdin.write(`${JSON.stringify({ type: 'answer', id, ...said(answer) })}\n`)
+      this.#stdin.write(`${JSON.stringify({ type: 'answer', id, ...membersOf(answer) })}\n`)
       this.#open--
       this.#endWhenAnswered()
     })
@@ -43,7 +43,7 @@ export class CommandQuestions {
   }
 }
 
-function said(answer: QuestionAnswer): { readonly error: string } | { readonly content: unknown } {
+function membersOf(answer: QuestionAnswer): { readonly error: string } | { readonly content: unknown } {
   if (!answer.ok) return { error: answer.message }
   const { action, content = {} } = answer.result
   return { content: action === 'accept' ? content : null }

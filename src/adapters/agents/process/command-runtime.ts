@@ -40,8 +40,8 @@ export interface CommandDeps {
 /**
  * One process a task, in a process group of its own, without a shell. The program reads one line of JSON on stdin,
  * writes its result to stdout (base64 text of its bytes for a binary capability, else JSON when it parses, else text)
- * and progress to descriptor 3, where it may also ask its caller. A non-zero exit is a failure, and so are bytes that are no UTF-8 without a binary
- * capability.
+ * and progress to descriptor 3, where it may also ask its caller. A non-zero exit is a failure, and so are bytes that
+ * are no UTF-8 without a binary capability.
  */
 export class CommandRuntime implements Runtime {
   readonly #deps: CommandDeps

@@ -1,7 +1,7 @@
 import { messageOf } from '../../../kit/errors.js'
 import { isRecord } from '../../../kit/json.js'
 import { shown } from '../../../kit/text.js'
-import { kindsOf } from '../tools/client-kinds.js'
+import { kindsOf } from './client-kinds.js'
 import type { AgentOutcome } from '../../../ports/agent-runtime.js'
 import type { QuestionKind } from '../../../domain/task/question.js'
 import { retryAfterOf } from '../../../domain/task/tool-content.js'

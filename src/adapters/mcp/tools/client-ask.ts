@@ -6,7 +6,7 @@ import {
 } from '@modelcontextprotocol/server'
 import { kindOf, type QuestionKind } from '../../../domain/task/question.js'
 import { NodeError } from '../../../kit/errors.js'
-import { kindsOf } from './client-kinds.js'
+import { kindsOf } from '../imported/client-kinds.js'
 
 /** Questions of one {@link askClient}. */
 const MAX_REQUESTS = 8
