@@ -83,7 +83,7 @@ export function openAgents(
   })
   reload.live(['agents.dirs', 'agents.imports', 'llm.providers'], (next) => files.follow(directoriesOf(options, next)))
   const net: RemoteNet = { clock, mesh, policy: addressPolicy(config) }
-  const servers = serversOf(options, { env, groups, clock, compileSchema, log })
+  const servers = serversOf(options, { env, groups, clock, compileSchema, telemetry, log })
   let taken: readonly HostedAgent[] = []
   const tools = new ImportedAgents({
     adapters: [...servers, ...remotesOf(options, { env, net, store, log })],
@@ -160,13 +160,14 @@ interface ServerNeeds {
   readonly groups: ProcessGroups
   readonly clock: Clock
   readonly compileSchema: CompileSchema
+  readonly telemetry: StartDeps['telemetry']
   readonly log: AgentLog
 }
 
 /** The MCP servers of the config. */
 function serversOf(
   { config, home }: StartOptions,
-  { env, groups, clock, compileSchema, log }: ServerNeeds
+  { env, groups, clock, compileSchema, telemetry, log }: ServerNeeds
 ): readonly ImportAdapter[] {
   // Third-party servers do not get the path of the home.
   const programs = programStarter(groups, { ...env, A2A_NODE_HOME: undefined })
@@ -183,7 +184,8 @@ function serversOf(
       maxOutputBytes,
       tags: new ListTags(),
       fetch,
-      onNote
+      onNote,
+      onUnclaimedLine: () => telemetry.count('mcp_log_lines_dropped', name)
     })
     return new ImportedServer({ spec, open, compileSchema, clock })
   })

@@ -25,6 +25,7 @@ export const METRICS = {
   agent_checks: 'Health checks of agents of this node, by result.',
   agent_reloads: 'Agents whose changed version was swapped in.',
   agent_file_faults: 'Faults found in agent files while the last good version went on.',
+  mcp_log_lines_dropped: 'Log lines of MCP servers that may belong to several calls under way, by server.',
   approvals: 'Messages that waited for a person, by outcome.',
   notifications: 'Tries of push notifications, by outcome: delivered, again, dead.',
   errors: 'Internal faults of this node, by component.'

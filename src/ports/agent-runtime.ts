@@ -71,8 +71,11 @@ export interface RunCaller {
   readonly takes: readonly QuestionKind[]
   /** Least level of the log lines that it wants; null: none. */
   readonly logLevel: Severity | null
-  /** Asks it. Never rejects; the end of the run ends its questions. */
-  ask(question: Question): Promise<QuestionAnswer>
+  /**
+   * Asks it. Never rejects; the end of the run ends its questions. The run holds no slot of its agent meanwhile, unless
+   * too many runs ask. `isNeeded`: does other work wait for this run? Then an unanswered question ends after a minute.
+   */
+  ask(question: Question, isNeeded?: () => boolean): Promise<QuestionAnswer>
   /** Sends it a line, if it wants lines of the level and is not flooded. */
   log(line: AgentLogLine): void
 }

@@ -49,6 +49,8 @@ interface AskedClient {
   readonly asked: string[]
   readonly lines: unknown[]
   call(name: string): Promise<unknown>
+  /** The first text of a prompt. */
+  prompt(name: string): Promise<unknown>
 }
 
 interface Scene {
@@ -82,6 +84,10 @@ function contentOf(result: unknown): unknown {
   return JSON.parse(first?.text ?? 'null')
 }
 
+function textOf({ messages }: { readonly messages: readonly { readonly content: unknown }[] }): unknown {
+  return (messages[0]?.content as { readonly text?: unknown } | undefined)?.text
+}
+
 /** The official client of SDK v1: the protocol with a handshake. */
 async function oldClient(t: Assert, mesh: LocalMesh, node: LocalNode): Promise<AskedClient> {
   const [asked, lines]: [string[], unknown[]] = [[], []]
@@ -96,7 +102,12 @@ async function oldClient(t: Assert, mesh: LocalMesh, node: LocalNode): Promise<A
   await client.connect(new OldStdioTransport(serving(mesh, node)))
   t.teardown(() => client.close(), { order: -1 })
   await client.setLoggingLevel('info')
-  return { asked, lines, call: async (name) => contentOf(await client.callTool({ name, arguments: {} })) }
+  return {
+    asked,
+    lines,
+    call: async (name) => contentOf(await client.callTool({ name, arguments: {} })),
+    prompt: async (name) => textOf(await client.getPrompt({ name }))
+  }
 }
 
 /** The official client of SDK v2: the protocol without one. */
@@ -120,7 +131,12 @@ async function newClient(t: Assert, mesh: LocalMesh, node: LocalNode): Promise<A
   t.is(client.getProtocolEra(), 'modern')
   t.teardown(() => client.close(), { order: -1 })
   const meta = { 'io.modelcontextprotocol/logLevel': 'info' }
-  return { asked, lines, call: async (name) => contentOf(await client.callTool({ name, arguments: {}, _meta: meta })) }
+  return {
+    asked,
+    lines,
+    call: async (name) => contentOf(await client.callTool({ name, arguments: {}, _meta: meta })),
+    prompt: async (name) => textOf(await client.getPrompt({ name }))
+  }
 }
 
 test('questions and log lines of an imported server reach the client of each protocol, here and one hop away', async (t: Assert) => {
@@ -134,6 +150,8 @@ test('questions and log lines of an imported server reach the client of each pro
       const said = await client.call(`clerk${suffix}__ask`)
       t.alike(said, { name: 'Ada' }, `${open.name}: a module asks`)
       t.alike([client.asked, client.lines], [['clerk@a: Which name?'], [{ level: 'info', data: 'asking' }]])
+      t.is(await client.prompt(`new${suffix}__greeting`), 'Hello Ada', `${open.name}: a prompt asks`)
+      t.is(client.asked.at(-1), 'new@a: Which name?\nOne word.')
       for (const server of ['old', 'new']) {
         const where = `${open.name} at ${node === a ? 'a' : 'b'}, server ${server}`
         const call = async (tool: string): Promise<unknown> => await client.call(`${server}${suffix}__${tool}`)
@@ -154,7 +172,23 @@ test('questions and log lines of an imported server reach the client of each pro
         t.alike(client.lines, [line('info'), line('error')], `${where}: log`)
       }
     }
+  for (const [node, name] of [
+    [a, 'new__model'],
+    [b, 'new_at_a__model']
+  ] as const)
+    t.alike(await refusal(t, serving(mesh, node), name), [-32_021, { requiredCapabilities: { sampling: {} } }])
 })
+
+/** Code and data of the error that a client without a model gets from a tool that needs one. */
+async function refusal(t: Assert, server: ReturnType<typeof serving>, name: string): Promise<unknown> {
+  const options = { capabilities: { elicitation: {} }, versionNegotiation: { mode: 'auto' } } as const
+  const client = new Client({ name: 'new', version: '1.0.0' }, options)
+  await client.connect(new StdioClientTransport(server))
+  t.teardown(() => client.close(), { order: -1 })
+  const refused: unknown = await client.callTool({ name, arguments: {} }).catch((error: unknown) => error)
+  const { code, data } = refused as { readonly code?: unknown; readonly data?: unknown }
+  return [code, data]
+}
 
 test('without a client the owner of the calling node answers, or declines', async (t: Assert) => {
   const { b } = await scene(t)

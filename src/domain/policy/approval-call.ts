@@ -12,8 +12,9 @@ import { errorBodySchema } from '../task/payloads.js'
 export const APPROVALS_PATH = '/approvals'
 /** The most approvals of one list. */
 export const MAX_LISTED_APPROVALS = 64
-/** Largest request in bytes. */
+/** Largest request in bytes, and one that carries the answer to a question. */
 const MAX_REQUEST_BYTES = 4096
+const MAX_ANSWER_BYTES = 69_632
 /** Longest input of a listed approval, in characters. */
 const MAX_INPUT = 1025
 
@@ -22,6 +23,9 @@ export const approvalIdSchema = z.string().regex(/^app_[a-z0-9_-]{1,60}$/)
 
 /** The kinds of callers that decide at another machine: a person, or a program with an admin's token. */
 const DECIDER_KINDS = ['operator', 'page', 'token'] as const
+
+/** The id of an approval, or of a question of an agent, which earlier builds neither list nor ask for. */
+const pendingIdSchema = z.string().regex(/^(?:app|ask)_[a-z0-9_-]{1,60}$/)
 
 /** Claims about the caller. Strict: an older build must not pass over a further limit. */
 const bySchema = z.strictObject({
@@ -36,11 +40,13 @@ const bySchema = z.strictObject({
 const idOrPrefix = z.string().min(1).max(64)
 
 const requestSchema = z.discriminatedUnion('do', [
-  z.object({ do: z.literal('list'), by: bySchema }),
+  // `questions`: the list may have questions; a caller of an earlier build would refuse it whole.
+  z.object({ do: z.literal('list'), questions: z.literal(true).exactOptional(), by: bySchema }),
   z.object({ do: z.literal('find'), id: idOrPrefix, by: bySchema }),
-  z.object({ do: z.literal('show'), id: approvalIdSchema, by: bySchema }),
-  z.object({ do: z.literal('allow'), id: approvalIdSchema, by: bySchema }),
-  z.object({ do: z.literal('deny'), id: approvalIdSchema, by: bySchema })
+  z.object({ do: z.literal('show'), id: pendingIdSchema, by: bySchema }),
+  // `content`: of the form that a question asks for.
+  z.object({ do: z.literal('allow'), id: pendingIdSchema, content: z.unknown().optional(), by: bySchema }),
+  z.object({ do: z.literal('deny'), id: pendingIdSchema, by: bySchema })
 ])
 
 /** The deciding caller, as its node describes it. `isLimited`: it may use some agents or capabilities only. */
@@ -72,16 +78,21 @@ export function approvalDecider(caller: {
   return agentId === undefined && decider.success ? decider.data : null
 }
 
-/** A request as bytes. */
-export function encodeApprovalCall(call: ApprovalCall): Uint8Array {
-  return utf8(JSON.stringify(call))
+/** A request as bytes; null for one that is too large to be read. */
+export function encodeApprovalCall(call: ApprovalCall): Uint8Array | null {
+  const bytes = utf8(JSON.stringify(call))
+  return bytes.byteLength > maxBytes(call) ? null : bytes
 }
 
 /** Reads a request; null for an invalid one. */
 export function decodeApprovalCall(bytes: Uint8Array): ApprovalCall | null {
-  if (bytes.byteLength > MAX_REQUEST_BYTES) return null
+  if (bytes.byteLength > MAX_ANSWER_BYTES) return null
   const call = requestSchema.safeParse(jsonOf(bytes))
-  return call.success ? call.data : null
+  return call.success && bytes.byteLength <= maxBytes(call.data) ? call.data : null
+}
+
+function maxBytes(call: ApprovalCall): number {
+  return call.do === 'allow' && call.content !== undefined ? MAX_ANSWER_BYTES : MAX_REQUEST_BYTES
 }
 
 const line = (max = SHOWN_MAX): z.ZodType<string> =>
@@ -93,7 +104,7 @@ const node = z.object({ id: z.custom<NodeId>(isKeyText), name: line() })
 const time = z.iso.datetime().max(40)
 
 const infoSchema = z.object({
-  id: approvalIdSchema,
+  id: pendingIdSchema,
   from: line(),
   fromNode: node,
   to: line(),
@@ -109,7 +120,8 @@ const infoSchema = z.object({
   rule: line(),
   askedAt: time,
   expiresAt: time,
-  endsBy: z.enum(['node', 'caller'])
+  endsBy: z.enum(['node', 'caller']),
+  question: z.enum(['form', 'url']).exactOptional()
 })
 
 const count = z.int().min(0).max(1_000_000)
@@ -117,7 +129,7 @@ const count = z.int().min(0).max(1_000_000)
 /** The answer to each request. */
 const answerSchemas = {
   list: z.object({ approvals: z.array(infoSchema).max(MAX_LISTED_APPROVALS), more: count }),
-  find: z.object({ id: approvalIdSchema }),
+  find: z.object({ id: pendingIdSchema }),
   show: infoSchema.extend({
     requestId: line(64).nullable(),
     attempt: count.nullable(),

@@ -13,6 +13,12 @@ export const QUESTION_KINDS = ['form', 'url', 'sampling', 'tools', 'roots'] as c
 /** One of {@link QUESTION_KINDS}. */
 export type QuestionKind = (typeof QUESTION_KINDS)[number]
 
+/** The kinds that a failure names in `data.missing`: the work needs a client that takes them. [] for other failures. */
+export function missingKinds(data: unknown): readonly QuestionKind[] {
+  const missing: unknown = isRecord(data) ? data['missing'] : undefined
+  return Array.isArray(missing) ? QUESTION_KINDS.filter((kind) => missing.includes(kind)) : []
+}
+
 /** Levels of log lines, the least first. */
 export const LOG_LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'] as const
 /** One of {@link LOG_LEVELS}. */

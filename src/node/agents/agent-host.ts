@@ -23,6 +23,7 @@ import { HealthChecks } from './health.js'
 import { LoadEstimate } from './load-estimate.js'
 import { AgentQueue } from './agent-queue.js'
 import type { QueueTurn } from './agent-queue.js'
+import { RunPlace } from './run-place.js'
 
 /** The most agents in the metrics. */
 export const MAX_MEASURED = 256
@@ -235,6 +236,7 @@ export class AgentHost {
 
   async #runAt(turn: QueueTurn, { agentId, hosting, asked, task, options }: GivenRun): Promise<HostOutcome> {
     if (turn !== 'held') return noTurn(agentId, turn)
+    const { caller, leave } = placed(hosting.queue, task, options)
     try {
       if (this.#agents.get(agentId) !== hosting) return noTurn(agentId, 'closed')
       // The agent was replaced while the task waited: the new version may not take the task.
@@ -247,7 +249,7 @@ export class AgentHost {
       if (starting !== undefined) await starting
       // A cancel may have come while the start was recorded.
       if (options.signal.aborted) return noTurn(agentId, 'aborted')
-      const { signal, caller } = options
+      const { signal } = options
       const outcome = await hosting.agent.run(task, { signal, caller, progress: (data) => options.onProgress(data) })
       const judged = judgedOutcome(outcome, output, task.capability)
       this.#spent(hosting, this.#deps.clock.monotonic() - from, judged.ok)
@@ -255,7 +257,8 @@ export class AgentHost {
     } catch (error) {
       return this.#broken(agentId, task.requestId, error)
     } finally {
-      this.#release(agentId, hosting.queue)
+      leave()
+      this.#left(agentId, hosting.queue)
     }
   }
 
@@ -266,9 +269,8 @@ export class AgentHost {
     await Promise.all([this.#deps.source.close(), ...[...this.#attached.values()].map((agent) => agent.close())])
   }
 
-  #release(agentId: string, queue: AgentQueue): void {
-    queue.release()
-    if (queue.running === 0 && this.#leftovers.get(agentId) === queue) this.#leftovers.delete(agentId)
+  #left(agentId: string, queue: AgentQueue): void {
+    if (this.#leftovers.get(agentId) === queue && queue.isIdle) this.#leftovers.delete(agentId)
   }
 
   #broken(agentId: string, requestId: string, error: unknown): HostOutcome {
@@ -303,7 +305,7 @@ export class AgentHost {
       if (wanted.has(id)) continue
       this.#agents.delete(id)
       hosting.queue.close()
-      if (hosting.queue.running > 0) this.#leftovers.set(id, hosting.queue)
+      if (!hosting.queue.isIdle) this.#leftovers.set(id, hosting.queue)
     }
     for (const [id, agent] of wanted) this.#serve(id, agent)
     void this.#checks.lookAtNew()
@@ -327,6 +329,19 @@ export class AgentHost {
       known.queue.resize(concurrency)
     }
   }
+}
+
+/** The caller of a run whose questions hold no place of its agent, and the end of the run. */
+function placed(
+  queue: AgentQueue,
+  { peer = '' }: AgentTask,
+  { caller, signal }: RunOptions
+): { readonly caller: RunCaller | undefined; readonly leave: () => void } {
+  if (caller === undefined) return { caller, leave: () => queue.release() }
+  const place = new RunPlace(queue, peer, signal)
+  const ask: RunCaller['ask'] = (question, isNeeded) =>
+    place.during(() => caller.ask(question, () => place.isNeeded || isNeeded?.() === true))
+  return { caller: { ...caller, log: (line) => caller.log(line), ask }, leave: () => place.end() }
 }
 
 interface Checks {

@@ -2,13 +2,28 @@ import type { AbortSignalLike } from '../../kit/clock.js'
 
 /** The most tasks that wait for one agent. */
 export const MAX_WAITING = 2048
+/**
+ * Runs of one agent without a place, whose questions wait for an answer: in all, and for callers of one node. Each may
+ * be a process.
+ */
+export const MAX_SUSPENDED = 32
+/** @see MAX_SUSPENDED */
+export const MAX_SUSPENDED_OF_CALLER = 8
 
 /** The result of waiting for a turn: a place, or the reason for none. */
 export type QueueTurn = 'held' | 'aborted' | 'closed' | 'full'
 
-/** The places of one agent and its waiting tasks, first come first served. */
+/**
+ * The places of one agent and its waiting tasks, first come first served. A run may give its place back for a while;
+ * then it gets one before the tasks that have not begun.
+ */
 export class AgentQueue {
   readonly #waiting = new Set<(turn: QueueTurn) => void>()
+  /** Suspended runs that want a place again, with their callers. */
+  readonly #returning = new Map<() => void, string>()
+  /** Suspended runs, by caller. */
+  readonly #suspended = new Map<string, number>()
+  #suspendedInAll = 0
   #places: number
   #running = 0
   #isClosed = false
@@ -28,9 +43,14 @@ export class AgentQueue {
     return this.#running
   }
 
-  /** Tasks without a place yet. */
+  /** Tasks without a place yet, and suspended runs that want one again. */
   get waiting(): number {
-    return this.#waiting.size
+    return this.#waiting.size + this.#returning.size
+  }
+
+  /** True when no run is under way, suspended ones included. */
+  get isIdle(): boolean {
+    return this.#running === 0 && this.#suspendedInAll === 0
   }
 
   /** True when the next task would be refused. */
@@ -45,7 +65,7 @@ export class AgentQueue {
   take(signal: AbortSignalLike): QueueTurn | Promise<QueueTurn> {
     if (signal.aborted) return 'aborted'
     if (this.#isClosed) return 'closed'
-    if (this.#running < this.#places && this.#waiting.size === 0) {
+    if (this.#running < this.#places && this.waiting === 0) {
       this.#running++
       return 'held'
     }
@@ -56,6 +76,38 @@ export class AgentQueue {
   release(): void {
     this.#running--
     this.#fill()
+  }
+
+  /**
+   * Gives the place of a run for that caller back for a while. False: too many runs did so; it keeps its place. Else it
+   * ends by {@link AgentQueue.leave}, or goes on by {@link AgentQueue.resume}.
+   */
+  suspend(caller: string): boolean {
+    const ofCaller = this.#suspended.get(caller) ?? 0
+    if (this.#suspendedInAll >= MAX_SUSPENDED || ofCaller >= MAX_SUSPENDED_OF_CALLER) return false
+    this.#suspended.set(caller, ofCaller + 1)
+    this.#suspendedInAll++
+    this.release()
+    return true
+  }
+
+  /** A suspended run wants a place again: `placed` is called when it has one. A closed queue gives it too. */
+  resume(caller: string, placed: () => void): void {
+    this.#returning.set(placed, caller)
+    this.#fill()
+  }
+
+  /** A suspended run no longer waits for a place, and stays suspended. */
+  stay(placed: () => void): void {
+    this.#returning.delete(placed)
+  }
+
+  /** A suspended run is over. */
+  leave(caller: string): void {
+    const others = (this.#suspended.get(caller) ?? 1) - 1
+    if (others > 0) this.#suspended.set(caller, others)
+    else this.#suspended.delete(caller)
+    this.#suspendedInAll--
   }
 
   /** Changes the number of places. Current runs go on. */
@@ -77,6 +129,13 @@ export class AgentQueue {
   }
 
   #fill(): void {
+    for (const [placed, caller] of this.#returning) {
+      if (this.#running >= this.#places) return
+      this.#running++
+      this.#returning.delete(placed)
+      this.leave(caller)
+      placed()
+    }
     for (const settle of this.#waiting) {
       if (this.#running >= this.#places) return
       this.#running++

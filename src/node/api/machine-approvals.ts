@@ -85,10 +85,12 @@ interface MachineCaller {
 async function answered(node: MachineApprovalsDeps, call: ApprovalCall, by: MachineCaller): Promise<unknown> {
   if (call.do === 'list') {
     const decided = new Set(node.approvals.list().flatMap((one) => (mayDecideOne(node, one, by) ? [one.id] : [])))
+    if (call.questions === true && mayAnswer(node, by)) for (const { id } of node.questions.list()) decided.add(id)
     const approvals = listApprovals(node).approvals.filter(({ id }) => decided.has(id))
     const rows = approvals.slice(0, MAX_LISTED_APPROVALS)
     return { approvals: rows, more: approvals.length - rows.length }
   }
+  if (node.questions.isId(call.id)) return answeredQuestion(node, call, by)
   const one = node.approvals.get(call.id)
   const { id } = one
   // A decision counts for the very message of the list, never for one of a longer id.
@@ -99,6 +101,37 @@ async function answered(node: MachineApprovalsDeps, call: ApprovalCall, by: Mach
   if (call.do !== 'show') return await decideApproval(node, call.do, { id, ...who })
   const detail = showApproval(node, id)
   return { ...detail, whole: { ...detail.whole, input: node.deps.toAgentJson(detail.whole.input) } }
+}
+
+/** A question is to the owner of this node: a machine that decides as this node answers it. */
+function answeredQuestion(
+  node: MachineApprovalsDeps,
+  call: Exclude<ApprovalCall, { do: 'list' }>,
+  by: MachineCaller
+): unknown {
+  const { id } = node.questions.get(call.id)
+  if (call.do !== 'find' && id !== call.id) throw new NodeError('APPROVAL_NOT_FOUND', `no waiting question ${call.id}`)
+  if (!mayAnswer(node, by)) throw decidedHere(node, id)
+  if (call.do === 'find') return { id }
+  if (call.do === 'show') return showQuestion(node, id)
+  const content = call.do === 'allow' && call.content !== undefined ? { content: call.content } : {}
+  const info = answerQuestion(node, call.do, { id, ...content })
+  const [code, done] =
+    call.do === 'allow' ? (['ALLOWED', 'answered'] as const) : (['POLICY_DENIED', 'declined'] as const)
+  const reason = `${id} ${done} by ${shown(by.caller.name, 64)} of ${machineText(node, by.peer)}`
+  node.deps.audit.append({
+    kind: 'approval',
+    code,
+    rule: 'approvals: own machines',
+    reason,
+    peer: by.peer,
+    by: by.peer
+  })
+  return info
+}
+
+function mayAnswer({ deps }: MachineApprovalsDeps, { caller }: MachineCaller): boolean {
+  return caller.tier <= deps.membership.certificate().body.maxTier
 }
 
 /** May a caller of another machine of the owner decide a message now, by the rules of this node? */
@@ -188,7 +221,7 @@ export async function listMachines(
     const row = known(peer)
     if (row !== null) return row
     try {
-      const { approvals, more } = await ask(node, peer, { do: 'list', by })
+      const { approvals, more } = await ask(node, peer, { do: 'list', questions: true, by })
       return { node: ref, approvals: approvals.map((one) => ({ ...one, toNode: ref })), more, error: null }
     } catch (error) {
       return { node: ref, approvals: [], more: 0, error: asNodeError(error).toBody() }
@@ -198,9 +231,8 @@ export async function listMachines(
 
 /** One approval of this node, or of another machine of its owner. @throws NodeError as {@link ask} */
 export async function showAnywhere(node: MachineApprovalsDeps, id: string, caller: Principal): Promise<ApprovalDetail> {
-  if (node.questions.isId(id)) return showQuestion(node, id)
   const found = await findElsewhere(node, id, caller)
-  if (found === null) return showApproval(node, id)
+  if (found === null) return node.questions.isId(id) ? showQuestion(node, id) : showApproval(node, id)
   const { peer, by } = found
   return { ...(await ask(node, peer, { do: 'show', id: found.id, by })), toNode: node.directory.ref(peer) }
 }
@@ -214,16 +246,22 @@ export async function decideAnywhere(
   decision: 'allow' | 'deny',
   { id, remember = false, caller, ...rest }: Calls['approvals.allow']['params'] & { readonly caller: Principal }
 ): Promise<ApprovalResult> {
-  if (node.questions.isId(id)) return answerQuestion(node, decision, { id, remember, ...rest })
+  const isQuestion = node.questions.isId(id)
   const found = await findElsewhere(node, id, caller)
+  if (found === null && isQuestion) return answerQuestion(node, decision, { id, remember, ...rest })
   if (found === null) return await decideApproval(node, decision, { id, remember, by: caller.name })
   const { peer, by } = found
   const { name } = node.directory.ref(peer)
+  if (remember && isQuestion) throw new NodeError('USAGE', 'an answer to a question cannot be remembered')
   if (remember)
     throw new NodeError('USAGE', `${found.id} waits on ${name}: a rule is written on that machine only`, {
       next: [`a2a-node approvals ${decision} ${found.id} --remember   # on ${name}`]
     })
-  return { ...(await ask(node, peer, { do: decision, id: found.id, by })), toNode: node.directory.ref(peer) }
+  const content = isQuestion && rest.content !== undefined ? { content: rest.content } : {}
+  return {
+    ...(await ask(node, peer, { do: decision, id: found.id, by, ...content })),
+    toNode: node.directory.ref(peer)
+  }
 }
 
 interface FoundElsewhere {
@@ -264,9 +302,10 @@ async function findElsewhere(
 }
 
 /** The error of this node for an approval that it does not have; null: it has it. @throws other errors */
-function missingHere({ approvals }: MachineApprovalsDeps, id: string): NodeError | null {
+function missingHere({ approvals, questions }: MachineApprovalsDeps, id: string): NodeError | null {
   try {
-    approvals.get(id)
+    if (questions.isId(id)) questions.get(id)
+    else approvals.get(id)
     return null
   } catch (error) {
     const failure = asNodeError(error)
@@ -328,7 +367,9 @@ async function ask<N extends ApprovalCall['do']>(
   })
   const timedOut = new Promise<never>((_resolve, reject) => over.addEventListener('abort', () => reject(late)))
   const timer = deps.clock.after(MACHINE_ANSWER_MS, () => over.abort())
-  const request = { path: APPROVALS_PATH, parameters: {}, body: encodeApprovalCall(call) }
+  const bytes = encodeApprovalCall(call)
+  if (bytes === null) throw new NodeError('PAYLOAD_TOO_LARGE', `the content is too large; answer on ${name} itself`)
+  const request = { path: APPROVALS_PATH, parameters: {}, body: bytes }
   const answer = lastOf(() => memberCalls.open(peer, request, over))
   try {
     const body = await Promise.race([answer, timedOut])

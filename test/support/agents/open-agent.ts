@@ -75,7 +75,7 @@ export async function openAgent(
 
 /** A command spec; the program runs in the directory of the test agents. */
 export function commandSpec(command: readonly string[], change: Partial<CommandSpec> = {}): CommandSpec {
-  return { type: 'command', command, env: {}, cwd: AGENTS_DIR, ...change }
+  return { type: 'command', command, env: {}, asks: false, cwd: AGENTS_DIR, ...change }
 }
 
 /** The message of a failure with this code. */

@@ -55,6 +55,11 @@ function modern() {
         const next = state === undefined ? 'first' : 'second'
         return inputRequired({ inputRequests: { it: REQUESTS.form }, requestState: next })
       })
+      server.registerPrompt('greeting', { description: 'Greets a name.' }, ({ mcpReq: { inputResponses } }) => {
+        const view = inputResponse(inputResponses, 'it')
+        if (view.kind === 'missing') return inputRequired({ inputRequests: { it: REQUESTS.form } })
+        return { messages: [{ role: 'user', content: { type: 'text', text: `Hello ${view.content.name}` } }] }
+      })
       tool('talks', async (request) => {
         for (const level of ['debug', 'info', 'error']) await request.log(level, { level }, 'new')
         return text('done')

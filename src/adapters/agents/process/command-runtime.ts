@@ -8,6 +8,7 @@ import type { AgentOutcome, AgentTask, HealthFinding } from '../../../ports/agen
 import type { CommandSpec } from './command-type.js'
 import { fillArguments } from './command-arguments.js'
 import { findProgram, type Launched, launch } from './command-launch.js'
+import { CommandQuestions } from './command-questions.js'
 import { agentEnvironment, type Environment } from '../files/environment.js'
 import { failure, outputTooLarge, type Runtime, type RuntimeContext } from '../files/hosted-agent.js'
 import { BoundedOutput, TailOutput } from './output.js'
@@ -39,8 +40,8 @@ export interface CommandDeps {
 /**
  * One process a task, in a process group of its own, without a shell. The program reads one line of JSON on stdin,
  * writes its result to stdout (base64 text of its bytes for a binary capability, else JSON when it parses, else text)
- * and progress to descriptor 3. A non-zero exit is a failure, and so are bytes that are no UTF-8 without a binary
- * capability.
+ * and progress to descriptor 3, where it may also ask its caller. A non-zero exit is a failure, and so are bytes that
+ * are no UTF-8 without a binary capability.
  */
 export class CommandRuntime implements Runtime {
   readonly #deps: CommandDeps
@@ -85,7 +86,8 @@ export class CommandRuntime implements Runtime {
   }
 
   async #follow(launched: Launched, task: AgentTask, context: RuntimeContext): Promise<AgentOutcome> {
-    const { groups, maxOutputBytes } = this.#deps
+    const { groups, maxOutputBytes, spec } = this.#deps
+    const questions = spec.asks ? new CommandQuestions(context.caller, launched.stdin) : null
     const endGroup = (): Promise<void> => groups.end(launched.processGroup)
     const output = new BoundedOutput(maxOutputBytes)
     const stderr = new TailOutput(STDERR_TAIL_BYTES)
@@ -101,19 +103,20 @@ export class CommandRuntime implements Runtime {
     launched.stderr.on('data', (chunk: Uint8Array) => stderr.push(chunk))
     launched.progress.on('data', (chunk: Uint8Array) => {
       change++
-      for (const line of progress.push(chunk)) readProgress(line, context)
+      for (const line of progress.push(chunk)) readReport(line, context, questions)
     })
     const drained = closedStreams(launched)
     const onAbort = (): void => void endGroup()
     if (context.signal.aborted) onAbort()
     context.signal.addEventListener('abort', onAbort)
-    launched.stdin.end(taskLine(task))
+    launched.stdin.write(taskLine(task))
+    if (questions === null) launched.stdin.end()
     const { code, signal } = await launched.exited
     // Processes that the program left in its group serve no caller any more.
     await endGroup()
     context.signal.removeEventListener('abort', onAbort)
     await giveUpWhenIdle(launched, drained, () => change)
-    readProgress(progress.end(), context)
+    readReport(progress.end(), context, null)
     if (isTooLarge) return outputTooLarge(maxOutputBytes)
     if (code !== 0) return failure('TASK_FAILED', exitText({ code, signal, stderr: stderr.text() }))
     return this.#deps.binary.has(task.capability)
@@ -126,8 +129,12 @@ function taskLine({ peer: _peer, ...task }: AgentTask): string {
   return `${JSON.stringify(task)}\n`
 }
 
-/** Lines that are too long, or no progress, are skipped. */
-function readProgress(line: Uint8Array | LongLine, context: RuntimeContext): void {
+/** Lines that are too long, or neither progress nor a question of an agent that asks, are skipped. */
+function readReport(
+  line: Uint8Array | LongLine,
+  context: RuntimeContext,
+  questions: Pick<CommandQuestions, 'ask'> | null
+): void {
   if (!(line instanceof Uint8Array)) return
   let value: unknown
   try {
@@ -135,9 +142,10 @@ function readProgress(line: Uint8Array | LongLine, context: RuntimeContext): voi
   } catch {
     return
   }
-  if (!isRecord(value) || value['type'] !== 'progress' || jsonFault(value) !== null) return
-  const { type: _type, ...data } = value
-  context.progress(data)
+  if (!isRecord(value) || jsonFault(value) !== null) return
+  const { type, ...data } = value
+  if (type === 'progress') context.progress(data)
+  else if (type === 'ask') questions?.ask(data)
 }
 
 function closedStreams({ stdout, stderr, progress }: Launched): Promise<unknown> {

@@ -17,6 +17,8 @@ export interface CommandSpec {
   readonly command: readonly string[]
   /** Variables beside PATH, HOME, LANG, TMPDIR and A2A_NODE_HOME. */
   readonly env: Readonly<Record<string, string>>
+  /** It asks the person of its caller: its stdin stays open for the answers. */
+  readonly asks: boolean
   /** Absolute working directory. Default: the directory of the agent file. */
   readonly cwd: string
 }
@@ -33,14 +35,21 @@ const schema = z.strictObject({
     .min(1, COMMAND)
     .max(256),
   env: EnvironmentBlock,
-  cwd: Text(4096).optional()
+  cwd: Text(4096).optional(),
+  asks: z.boolean({ error: 'must be true or false' }).default(false)
 })
 
 /** The runtime `command`. */
 export const commandType: RuntimeType<CommandSpec, z.output<typeof schema>> = {
   type: 'command',
   schema,
-  spec: ({ type, command, env, cwd = '.' }, base) => ({ type, command, env, cwd: path.resolve(base, cwd) }),
+  spec: ({ type, command, env, asks, cwd = '.' }, base) => ({
+    type,
+    command,
+    env,
+    asks,
+    cwd: path.resolve(base, cwd)
+  }),
   faults,
   check,
   create: ({ definition, runtime }, { groups, env }) =>

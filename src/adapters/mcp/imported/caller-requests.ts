@@ -34,12 +34,23 @@ interface OpenCall {
  * refused, and from then on calls run one at a time.
  */
 export class CallerRequests {
+  readonly #onUnclaimedLine: () => void
   /** By their arguments, until they are sent. */
   readonly #unsent = new Map<unknown, OpenCall>()
   readonly #open = new Set<OpenCall>()
   #isSerial = false
+  /** Calls that wait for the end of an earlier one. */
+  #behind = 0
   #last: Promise<void> = Promise.resolve()
   #level: Severity | null = null
+
+  /**
+   * `onUnclaimedLine`: a log line may belong to one of several calls. None gets it: their callers may be clients of
+   * different rights, which this node cannot tell apart.
+   */
+  constructor(onUnclaimedLine: () => void = () => {}) {
+    this.#onUnclaimedLine = onUnclaimedLine
+  }
 
   /** Learns the ids of calls from the messages of a transport. */
   watch(transport: Transport): void {
@@ -56,7 +67,9 @@ export class CallerRequests {
       client.setRequestHandler(method, async ({ params }) => (await this.#answer(method, params)) as never)
     client.setNotificationHandler('notifications/message', ({ params }) => {
       const { level, data, logger } = params
-      this.#callOf(params)?.caller?.log({ level, data, ...(logger === undefined ? {} : { logger }) })
+      const call = this.#callOf(params)
+      if (call === null && this.#open.size > 1) this.#onUnclaimedLine()
+      call?.caller?.log({ level, data, ...(logger === undefined ? {} : { logger }) })
     })
   }
 
@@ -69,7 +82,7 @@ export class CallerRequests {
     const before = this.#last
     let done = (): void => {}
     this.#last = new Promise((resolve) => (done = resolve))
-    if (this.#isSerial) await untilEnd(before, signal)
+    if (this.#isSerial) await this.#untilEnd(before, signal)
     const call: OpenCall = { caller, id: null }
     this.#unsent.set(args, call)
     this.#open.add(call)
@@ -103,6 +116,17 @@ export class CallerRequests {
     )
   }
 
+  /** Resolves at the end of earlier calls, or at an abort: an aborted call is not sent. */
+  async #untilEnd(before: Promise<void>, signal: AbortSignal): Promise<void> {
+    let stop = (): void => {}
+    const aborted = new Promise<void>((resolve) => (stop = resolve))
+    signal.addEventListener('abort', stop)
+    this.#behind++
+    if (!signal.aborted) await Promise.race([before, aborted])
+    this.#behind--
+    signal.removeEventListener('abort', stop)
+  }
+
   #sent(message: JSONRPCMessage): void {
     if (!('method' in message) || !('id' in message) || message.method !== 'tools/call') return
     const args = message.params?.['arguments']
@@ -131,23 +155,24 @@ export class CallerRequests {
           ? 'several calls are under way, and nothing says which of them asks: from now on they run one at a time'
           : 'no call is under way'
       )
-    return await answerOf(call.caller, { method, params })
+    return await answerOf(call.caller, { method, params }, () => this.#behind > 0)
   }
 }
 
 /**
- * The answer of a caller to a request of a server.
+ * The answer of a caller to a request of a server. `isNeeded`: do calls of other callers wait for the end of this one?
  * @throws Error with a code of JSON-RPC when there is none
  */
 export async function answerOf(
   caller: RunCaller | undefined,
-  asked: { readonly method: unknown; readonly params?: unknown; readonly name?: string }
+  asked: { readonly method: unknown; readonly params?: unknown; readonly name?: string },
+  isNeeded?: () => boolean
 ): Promise<Readonly<Record<string, unknown>>> {
   const question = readQuestion(asked)
   if (question === null) throw refused('the request has an unknown form, or is too large')
   if (caller === undefined || !caller.takes.includes(kindOf(question)))
     throw refused(`the caller of this tool has no client that answers ${question.method} (${kindOf(question)})`)
-  const answer = await caller.ask(question)
+  const answer = await caller.ask(question, isNeeded)
   if (!answer.ok) throw refused(answer.message)
   return answer.result
 }
@@ -167,6 +192,27 @@ export function callerMeta(caller: RunCaller | undefined): Readonly<Record<strin
 
 /** Requests in one result of a server that needs answers. */
 const MAX_REQUESTS = 8
+/** Results of one request that need answers of its caller, at most. */
+const MAX_ROUNDS = 16
+
+/**
+ * Asks a server until its result is a final one: each time with the answers of the caller to the questions of the last
+ * result. @throws ImportedFault
+ */
+export async function inRounds(
+  { caller, signal }: { readonly caller?: RunCaller | undefined; readonly signal: AbortSignalLike },
+  ask: (answers: Readonly<Record<string, unknown>>) => Promise<unknown>
+): Promise<unknown> {
+  let answers: Readonly<Record<string, unknown>> = {}
+  for (let round = 0; round <= MAX_ROUNDS; round++) {
+    const result = await ask(answers)
+    const open = openRequests(result)
+    if (open === null) return result
+    const { requests, ...state } = open
+    answers = { ...state, inputResponses: await answersTo(requests, caller, signal) }
+  }
+  throw new ImportedFault('answered', `it asked for answers ${MAX_ROUNDS + 1} times`)
+}
 
 /** The questions of a result that needs answers; null: it is a final one. @throws ImportedFault for too many */
 export function openRequests(
@@ -224,15 +270,6 @@ function parsed(text: string): Record<string, unknown> | null {
   } catch {
     return null
   }
-}
-
-/** Resolves at the end of earlier calls, or at an abort: an aborted call is not sent. */
-async function untilEnd(before: Promise<void>, signal: AbortSignal): Promise<void> {
-  let stop = (): void => {}
-  const aborted = new Promise<void>((resolve) => (stop = resolve))
-  signal.addEventListener('abort', stop)
-  if (!signal.aborted) await Promise.race([before, aborted])
-  signal.removeEventListener('abort', stop)
 }
 
 function refused(message: string): Error {

@@ -2,6 +2,8 @@ import type { Client, McpSubscription } from '@modelcontextprotocol/client'
 import { z } from 'zod'
 import type { AbortSignalLike, Clock } from '../../../kit/clock.js'
 import { messageOf } from '../../../kit/errors.js'
+import type { RunCaller } from '../../../ports/agent-runtime.js'
+import { callerMeta, inRounds } from './caller-requests.js'
 import { type ContextIndex, type ContextKind, MAX_LISTED, NO_CONTEXT, readIndex } from './context-index.js'
 import { listPage, MAX_LIST_BYTES, readPages } from './imported-pages.js'
 
@@ -27,6 +29,12 @@ const MEMBERS = { resources: 'resources', templates: 'resourceTemplates', prompt
 
 /** Methods of a server that read. */
 export type ReadMethod = 'resources/read' | 'prompts/get' | 'completion/complete'
+
+/** How one reading is followed. Only prompts may ask the caller. */
+export interface ReadRun {
+  readonly signal: AbortSignalLike
+  readonly caller?: RunCaller | undefined
+}
 
 /** Dependencies of {@link ContextConnection}. */
 export interface ContextConnectionDeps {
@@ -99,11 +107,19 @@ export class ContextConnection {
     return this.#index
   }
 
-  /** Asks once. @throws ImportedFault */
-  async read(method: ReadMethod, params: Record<string, unknown>, signal: AbortSignalLike): Promise<unknown> {
+  /** Asks once, and again with the answers of the caller to questions in the result. @throws ImportedFault */
+  async read(method: ReadMethod, params: Record<string, unknown>, run: ReadRun): Promise<unknown> {
     const { client, read } = this.#deps
-    const options = { signal: signal as AbortSignal, timeout: NEVER_MS }
-    return await read(() => client.request({ method, params }, anything, options))
+    const options = { signal: run.signal as AbortSignal, timeout: NEVER_MS }
+    if (method !== 'prompts/get' || client.getProtocolEra() !== 'modern')
+      return await read(() => client.request({ method, params }, anything, options))
+    const asking = { ...options, allowInputRequired: true }
+    const _meta = callerMeta(run.caller)
+    return await inRounds(
+      run,
+      async (answers) =>
+        await read(() => client.request({ method, params: { ...params, ...answers, _meta } }, anything, asking))
+    )
   }
 
   /**

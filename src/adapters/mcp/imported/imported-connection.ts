@@ -6,7 +6,7 @@ import { shown } from '../../../kit/text.js'
 import type { RunCaller } from '../../../ports/agent-runtime.js'
 import type { ProgramSpec, ProgramStarter } from '../../../ports/programs.js'
 import type { ImportConnection, ImportEvents } from '../../../ports/imports.js'
-import { answersTo, CALLER_CAPABILITIES, callerMeta, CallerRequests, openRequests } from './caller-requests.js'
+import { CALLER_CAPABILITIES, callerMeta, CallerRequests, inRounds } from './caller-requests.js'
 import { ContextConnection } from './context-connection.js'
 import { boundAnswers } from './imported-answers.js'
 import { type FaultScene, ImportedFault, faultOf } from './imported-fault.js'
@@ -25,8 +25,6 @@ const GOODBYE_MS = 1000
 const MIN_STREAM_RETRY_MS = 1000
 /** Longest, in milliseconds. */
 const MAX_STREAM_RETRY_MS = 30_000
-/** Results of one call that need answers of its caller, at most. */
-const MAX_ROUNDS = 16
 /** Longest time of the library's own timers; the node has its own deadlines. */
 const NEVER_MS = 2_147_483_647
 /** Changes of lists are reported as they come; the node reads them itself. */
@@ -67,6 +65,8 @@ export interface ConnectionDeps {
   readonly fetch: typeof fetch
   /** The server breaks its protocol, but can be used; a sentence for the log. */
   readonly onNote: (note: string) => void
+  /** A log line of the server belongs to no single call, and is dropped. */
+  readonly onUnclaimedLine?: () => void
 }
 
 /** Makes a function that opens connections to one server. The client library is loaded at the first use. */
@@ -115,7 +115,7 @@ type McpLibrary = typeof import('@modelcontextprotocol/client')
 /** One connection from its beginning. */
 class ConnectionOpening implements Connection {
   readonly transport: Transport
-  readonly requests = new CallerRequests()
+  readonly requests: CallerRequests
   readonly #deps: ConnectionDeps
   #context: ContextConnection | null = null
   readonly #events: ImportEvents
@@ -129,6 +129,7 @@ class ConnectionOpening implements Connection {
 
   constructor(deps: ConnectionDeps, events: ImportEvents, library: McpLibrary) {
     this.#deps = deps
+    this.requests = new CallerRequests(deps.onUnclaimedLine)
     this.#events = events
     const address = deps.address()
     if (address.kind === 'stdio') {
@@ -213,17 +214,11 @@ class ConnectionOpening implements Connection {
     const client = this.#open()
     const isModern = client.getProtocolEra() === 'modern'
     if (!isModern) await this.requests.wantLog(client, run.caller?.logLevel ?? null)
-    let answers: Readonly<Record<string, unknown>> = {}
-    for (let round = 0; round <= MAX_ROUNDS; round++) {
+    return await inRounds(run, async (answers) => {
       const args = { ...input }
       const params = { ...answers, arguments: args, ...(isModern ? { _meta: callerMeta(run.caller) } : {}) }
-      const result = await this.requests.during(args, run, () => this.#callTool(tool, params, run))
-      const open = openRequests(result)
-      if (open === null) return result
-      const { requests, ...state } = open
-      answers = { ...state, inputResponses: await answersTo(requests, run.caller, run.signal) }
-    }
-    throw new ImportedFault('answered', `it asked for answers ${MAX_ROUNDS + 1} times`)
+      return await this.requests.during(args, run, () => this.#callTool(tool, params, run))
+    })
   }
 
   async #callTool(

@@ -5,7 +5,7 @@ import { isRecord } from '../../../kit/json.js'
 import type { AgentOutcome, AgentTask } from '../../../ports/agent-runtime.js'
 import type { ImportCalls } from '../../../ports/imports.js'
 import { CONTEXT_METHODS, MAX_WATCH_URIS } from './context-capability.js'
-import type { ContextConnection, ReadMethod } from './context-connection.js'
+import type { ContextConnection, ReadMethod, ReadRun } from './context-connection.js'
 import { type ContextIndex, indexHash, NO_CONTEXT } from './context-index.js'
 import { ContextWatches } from './context-watches.js'
 import { CARD_INSTRUCTIONS, type OfferedContext } from './imported-card.js'
@@ -21,7 +21,7 @@ interface ContextLink {
 }
 
 /** How one call reaches the server, and its end. */
-export interface ContextCall {
+export interface ContextCall extends ReadRun {
   readonly link: ImportCalls<ContextLink>
   readonly signal: AbortSignal
 }
@@ -107,8 +107,7 @@ export class ImportedContext {
     params: Record<string, unknown>,
     call: ContextCall
   ): Promise<Record<string, unknown> | ImportedFault> {
-    const ask = async (): Promise<unknown> =>
-      await this.#try(call, (context) => context.read(method, params, call.signal))
+    const ask = async (): Promise<unknown> => await this.#try(call, (context) => context.read(method, params, call))
     const first = await ask()
     const isLost = first instanceof ImportedFault && first.kind === 'session' && !call.signal.aborted
     const answer = isLost ? await ask() : first

@@ -1,9 +1,13 @@
 import { messageOf } from '../../../kit/errors.js'
 import { isRecord } from '../../../kit/json.js'
 import { shown } from '../../../kit/text.js'
+import { kindsOf } from './client-kinds.js'
 import type { AgentOutcome } from '../../../ports/agent-runtime.js'
+import type { QuestionKind } from '../../../domain/task/question.js'
 import { retryAfterOf } from '../../../domain/task/tool-content.js'
 
+/** Code of MCP 2026-07-28: the client has not declared a capability that the answer needs. */
+const MISSING_CAPABILITY = -32_021
 /** Longest text of a server that is passed on. */
 const MAX_TEXT = 1000
 /** Of a connection that was never made. */
@@ -28,12 +32,19 @@ export class ImportedFault extends Error {
   readonly kind: ImportedFaultKind
   /** Seconds after which the server asks to be asked again; null: it does not say. */
   readonly retryAfter: number | null
+  /** Kinds of questions that the caller's client would have to take. */
+  readonly missing: readonly QuestionKind[]
 
-  constructor(kind: ImportedFaultKind, message: string, retryAfter: number | null = null) {
+  constructor(
+    kind: ImportedFaultKind,
+    message: string,
+    { retryAfter = null, missing = [] }: Partial<Pick<ImportedFault, 'retryAfter' | 'missing'>> = {}
+  ) {
     super(shown(message, MAX_TEXT))
     this.name = 'ImportedFault'
     this.kind = kind
     this.retryAfter = retryAfter
+    this.missing = missing
   }
 }
 
@@ -67,11 +78,17 @@ export function faultOf(error: unknown, { hasSession }: FaultScene): ImportedFau
       message
     })
   // Numbers are codes of JSON-RPC: the server itself answered.
-  if (typeof code === 'number') return new ImportedFault('answered', message, retryAfterOf(data))
+  if (code === MISSING_CAPABILITY) return new ImportedFault('answered', message, { missing: missingOf(data) })
+  if (typeof code === 'number') return new ImportedFault('answered', message, { retryAfter: retryAfterOf(data) })
   if (code === 'NOT_CONNECTED' || isNeverSent(error)) return new ImportedFault('unsent', causeText(error) ?? message)
   // It answered, though with no valid result.
   if (code === 'INVALID_RESULT' || code === 'UNSUPPORTED_RESULT_TYPE') return new ImportedFault('answered', message)
   return new ImportedFault('unknown', causeText(error) ?? message)
+}
+
+function missingOf(data: unknown): readonly QuestionKind[] {
+  const required: unknown = isRecord(data) ? data['requiredCapabilities'] : undefined
+  return isRecord(required) ? kindsOf(required) : []
 }
 
 function reportedBy(statusText: unknown): number | null {
@@ -92,8 +109,8 @@ function httpFault({
 }): ImportedFault {
   if (status === 404 && hasSession) return new ImportedFault('session', 'the server has forgotten the session')
   const text = `the server answered with HTTP ${status}${status === 429 ? ' (too many requests)' : ''}: ${message}`
-  if (status === 429 || (status === 503 && retryAfter !== null)) return new ImportedFault('busy', text, retryAfter)
-  return new ImportedFault(status >= 300 && status < 500 ? 'refused' : 'unknown', text, retryAfter)
+  if (status === 429 || (status === 503 && retryAfter !== null)) return new ImportedFault('busy', text, { retryAfter })
+  return new ImportedFault(status >= 300 && status < 500 ? 'refused' : 'unknown', text, { retryAfter })
 }
 
 function isNeverSent(error: unknown): boolean {
@@ -115,7 +132,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
 const RETRYABLE = new Set<ImportedFaultKind>(['unsent', 'session', 'busy'])
 
 /** How a call ends that failed so. */
-export function failedCall(server: string, { kind, message, retryAfter }: ImportedFault): AgentOutcome {
+export function failedCall(server: string, { kind, message, retryAfter, missing }: ImportedFault): AgentOutcome {
   const nothingDone = `the MCP server ${server} was not reached, and nothing was done: ${message}`
   const refused = `the MCP server ${server} refused the call, and nothing was done: ${message}`
   const reported = {
@@ -127,11 +144,12 @@ export function failedCall(server: string, { kind, message, retryAfter }: Import
     unknown: `the MCP server ${server} was lost while it had the call: it may have run, and is not repeated. ${message}`
   }[kind]
   const known = kind === 'unknown' ? { isUnknown: true } : RETRYABLE.has(kind) ? { retryable: true } : {}
+  const data = { ...(retryAfter === null ? {} : { retryAfter }), ...(missing.length === 0 ? {} : { missing }) }
   return {
     ok: false,
     code: 'TASK_FAILED',
     message: reported,
     ...known,
-    ...(retryAfter === null ? {} : { data: { retryAfter } })
+    ...(Object.keys(data).length === 0 ? {} : { data })
   }
 }

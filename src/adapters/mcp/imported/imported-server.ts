@@ -178,7 +178,7 @@ export class ImportedServer implements ImportAdapter<ImportedList, ImportedCard,
     if (offer !== null && task.capability === definitionsId(this.spec.name))
       return { ok: true, result: givenDefinitions(task.input, offer.definitions) }
     if (offer?.context !== undefined && offer.context !== null && task.capability === contextId(this.spec.name))
-      return await this.#context.call(task, { link, signal: run.signal }, offer.context.index)
+      return await this.#context.call(task, { link, ...run }, offer.context.index)
     const tool = offer?.tools.get(task.capability)
     if (tool === undefined)
       return { ok: false, code: 'TASK_FAILED', message: `the MCP server ${this.spec.name} offers no such tool now` }

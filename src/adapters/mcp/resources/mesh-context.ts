@@ -2,11 +2,15 @@ import type { CallToolResult } from '@modelcontextprotocol/server'
 import { Abort } from '../../../kit/abort.js'
 import { type AbortSignalLike, type Timer, wait } from '../../../kit/clock.js'
 import { NodeError } from '../../../kit/errors.js'
+import { allowedNames } from '../../../kit/glob.js'
 import type { AgentInfo } from '../../../ports/node-api.js'
 import { contextId, type ContextMethod, servedContext } from '../imported/context-capability.js'
 import { type ContextIndex, readIndex } from '../imported/context-index.js'
-import { APPROVAL_WAIT, callAgent, callForContent, type MeshCallDeps } from '../tools/mesh-call.js'
+import { APPROVAL_WAIT, callAgent, callForContent, type ToolCallDeps } from '../tools/mesh-call.js'
+import type { CallContext } from '../tools/asking-calls.js'
+import { ClientAsk, type ClientSide } from '../tools/client-ask.js'
 import { McpContent } from '../tools/mcp-content.js'
+import { namesOf } from '../tools/tool-aliases.js'
 import { agentChanges, type FollowDeps, SharedChanges } from './followed-watch.js'
 
 /** Servers with resources or prompts that one caller sees, and their indexes in bytes, each at most. */
@@ -17,9 +21,14 @@ const PATIENCE_MS = 5000
 /** Shortest and longest time after which an index that could not be had is asked for again, in milliseconds. */
 const MIN_RETRY_MS = 5000
 const MAX_RETRY_MS = 320_000
+/** An index is fetched again after this multiple of the time that the last one took; until then the last one counts. */
+const PAUSE_FACTOR = 4
 
 /** Dependencies of {@link MeshContext}. */
-export interface MeshContextDeps extends FollowDeps, MeshCallDeps {}
+export interface MeshContextDeps extends FollowDeps, ToolCallDeps {
+  /** Globs of the tools that the client chose; a server without a chosen tool offers nothing. Absent or null: all. */
+  readonly chosen?: readonly string[] | null
+}
 
 /** An agent of an MCP server with resources or prompts. */
 export interface ServerAgent {
@@ -69,6 +78,7 @@ const UNKNOWN: KnownIndex = {
  */
 export class MeshContext {
   readonly #deps: MeshContextDeps
+  readonly #fits: (name: string) => boolean
   readonly #known = new Map<string, KnownIndex>()
   readonly #changes: SharedChanges<void>
   #looking: Promise<readonly ServerAgent[]> | null = null
@@ -78,6 +88,7 @@ export class MeshContext {
 
   constructor(deps: MeshContextDeps) {
     this.#deps = deps
+    this.#fits = allowedNames(deps.chosen ?? null)
     const agents = agentChanges(deps, {})
     this.#changes = new SharedChanges((tell) => {
       this.#tell = () => tell()
@@ -112,13 +123,18 @@ export class MeshContext {
 
   /** Asks a server for content of MCP. @throws NodeError of the refused or failed call */
   async content({ address, method, params, signal }: ContextQuestion): Promise<CallToolResult> {
-    const answer = await callForContent(this.#deps, callOf({ address, method, params }), {
-      abortSignal: signal,
-      progress: () => {}
-    })
-    if (!(answer instanceof McpContent)) throw new NodeError('INVALID_OUTPUT', `${address} gave no content`)
-    if (answer.failure !== null) throw answer.failure
-    return answer.result
+    const asked = await this.#content({ address, method, params }, { abortSignal: signal, progress: () => {} })
+    return contentIn(asked, address)
+  }
+
+  /** The same for a client that the server may ask something first. @throws NodeError of the refused or failed call */
+  async contentFor(question: ContextQuestion, client: ClientSide): Promise<CallToolResult | ClientAsk> {
+    const { api, asking } = this.#deps
+    const { address, signal: abortSignal } = question
+    const context = { abortSignal: abortSignal as AbortSignal, client, lines: null, progress: () => {} }
+    const start = (followed: CallContext): Promise<unknown> => this.#content(question, followed)
+    const asked = await (asking === undefined ? start(context) : asking(api, context, start))
+    return asked instanceof ClientAsk ? asked : contentIn(asked, address)
   }
 
   /** Asks a server for a plain value. @throws NodeError of the refused or failed call */
@@ -127,12 +143,24 @@ export class MeshContext {
     return await callAgent(this.#deps, call, { abortSignal: signal, progress: () => {} })
   }
 
+  #isChosen(agent: AgentInfo): boolean {
+    const { id, node, capabilities, origin } = agent
+    return capabilities.some((capability) => {
+      const name = origin === 'local' ? capability : `${id}@${node.name}.${capability}`
+      return namesOf({ name, capability, agent }).some(this.#fits)
+    })
+  }
+
+  async #content(question: Omit<ContextQuestion, 'signal'>, context: CallContext): Promise<unknown> {
+    return await callForContent(this.#deps, callOf(question), context)
+  }
+
   async #look(): Promise<readonly ServerAgent[]> {
     const { agents } = await this.#deps.api.call('agents.list', {})
     const visible = new Set(agents.map(({ address }) => address))
     for (const address of this.#known.keys()) if (!visible.has(address)) this.#known.delete(address)
     const all = agents.filter(
-      ({ id, status, capabilities }) => status !== 'offline' && capabilities.includes(contextId(id))
+      (agent) => agent.status !== 'offline' && agent.capabilities.includes(contextId(agent.id)) && this.#isChosen(agent)
     )
     const serving = inTurns(all).slice(0, MAX_SERVERS)
     await this.#fetch(serving)
@@ -163,7 +191,12 @@ export class MeshContext {
         Object.assign(known, { hash, revision: detail.revision })
       }
       if (known.hash === null || known.fetched === known.hash) return
-      if (known.retryAt <= this.#deps.clock.monotonic()) await this.#read(agent, known, signal)
+      const { clock } = this.#deps
+      const from = clock.monotonic()
+      if (known.retryAt > from) return this.#lookAfter(known.retryAt - from)
+      await this.#read(agent, known, signal)
+      const now = clock.monotonic()
+      known.retryAt = now + PAUSE_FACTOR * (now - from)
     } catch {
       // It went away in between, is busy, or refuses this caller.
       this.#failed(known)
@@ -210,7 +243,11 @@ export class MeshContext {
     const { clock } = this.#deps
     const delay = Math.min(MAX_RETRY_MS, MIN_RETRY_MS * 2 ** known.failures++)
     known.retryAt = clock.monotonic() + delay
-    this.#again ??= clock.after(delay, () => {
+    this.#lookAfter(delay)
+  }
+
+  #lookAfter(delayMs: number): void {
+    this.#again ??= this.#deps.clock.after(delayMs, () => {
       this.#again = null
       this.#tell()
     })
@@ -226,6 +263,12 @@ function inTurns(agents: readonly AgentInfo[]): readonly AgentInfo[] {
     return { agent, turn: agent.origin === 'local' ? -1 : turn }
   })
   return turns.sort((a, b) => a.turn - b.turn).map(({ agent }) => agent)
+}
+
+function contentIn(answer: unknown, address: string): CallToolResult {
+  if (!(answer instanceof McpContent)) throw new NodeError('INVALID_OUTPUT', `${address} gave no content`)
+  if (answer.failure !== null) throw answer.failure
+  return answer.result
 }
 
 function callOf({ address, method, params }: Pick<ContextQuestion, 'address' | 'method' | 'params'>): {

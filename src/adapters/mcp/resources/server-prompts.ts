@@ -2,6 +2,7 @@ import type { GetPromptResult, Prompt } from '@modelcontextprotocol/server'
 import { NodeError } from '../../../kit/errors.js'
 import { isRecord } from '../../../kit/json.js'
 import { addressed, type ContextItem } from '../imported/context-index.js'
+import { ClientAsk } from '../tools/client-ask.js'
 import { PublishedNames } from '../tools/published-names.js'
 import { ToolAliases } from '../tools/tool-aliases.js'
 import { type Complete, completionIn } from './completing.js'
@@ -47,13 +48,15 @@ export class ServerPrompts implements PromptSource {
   async get(
     name: string,
     args: Readonly<Record<string, string>>,
-    { signal }: Pick<PromptContext, 'signal'>
-  ): Promise<GetPromptResult | undefined> {
+    { signal, client }: PromptContext
+  ): Promise<GetPromptResult | ClientAsk | undefined> {
     const prompt = await this.#find(name)
     if (prompt === undefined) return undefined
     const { address } = prompt.agent
     const params = { name: prompt.item['name'], arguments: args }
-    const { content, structuredContent } = await this.#context.content({ address, method: 'prompt', params, signal })
+    const answer = await this.#context.contentFor({ address, method: 'prompt', params, signal }, client)
+    if (answer instanceof ClientAsk) return answer
+    const { content, structuredContent } = answer
     const { roles, description } = isRecord(structuredContent) ? structuredContent : {}
     const messages = content.map((one, at) => {
       const role: unknown = Array.isArray(roles) ? (roles as readonly unknown[])[at] : null

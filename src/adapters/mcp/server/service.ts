@@ -273,17 +273,22 @@ export class McpService {
     const isSearch = (): Promise<boolean> => exposed.isSearch().catch(() => false)
     const instructions = async (): Promise<string> => await meshInstructions(api, await isSearch())
     const { schemas } = settings.mcp
-    const offered = this.#resources(api, { principal, key, links })
+    const offered = this.#resources(api, { principal, key, links, asking })
     return { deps: { tools: catalog, isRemote, instructions, schemas, ...offered }, catalog }
   }
 
   #resources(
     api: NodeApi,
-    { principal, key, links }: { readonly principal: Principal; readonly key: string; readonly links: SeenLinks }
+    {
+      principal,
+      key,
+      links,
+      asking
+    }: Pick<Exposing, 'asking' | 'links'> & { readonly principal: Principal; readonly key: string }
   ): Pick<ServeDeps, 'resources' | 'prompts' | 'fit'> {
     const { clock, toJson, settings } = this.#deps
     const results = this.#results.of(key)
-    const context = new MeshContext({ api, clock, toJson })
+    const context = new MeshContext({ api, clock, toJson, asking, chosen: principal.tools ?? null })
     const ofServers = new ServerResources({ context, links, clock })
     const ofMesh = new MeshResources({ api, clock, toJson })
     return {

@@ -1,19 +1,25 @@
 import { messageOf, NodeError } from '../../../kit/errors.js'
 import type { AbortSignalLike, Clock, Timer } from '../../../kit/clock.js'
 import { isRecord } from '../../../kit/json.js'
-import type { Severity, AgentLogLine, QuestionAnswer, QuestionKind } from '../../../domain/task/question.js'
+import {
+  type Severity,
+  type AgentLogLine,
+  missingKinds,
+  type QuestionAnswer,
+  type QuestionKind
+} from '../../../domain/task/question.js'
 import type { NodeApi } from '../../../ports/node-api.js'
 import type { CallQuestion } from '../../../ports/policy-api.js'
 import { STATE_TTL_MS } from '../http/request-states.js'
 import type { ToolContext } from '../server/tool.js'
-import { askClient, type ClientAnswer, type ClientAsk, type ClientRequest } from './client-ask.js'
+import { askClient, type ClientAnswer, type ClientAsk, type ClientRequest, refusedAsk } from './client-ask.js'
 
 /**
- * Calls whose client is asked between two of its requests: in all, and of one caller. Each holds a slot of its agent,
- * so a further call of the caller ends its oldest.
+ * Calls whose client is asked between two of its requests: in all, and of one caller. The agent's node keeps a run for
+ * each, so a further call of the caller ends its oldest.
  */
 const MAX_PARKED = 256
-const MAX_PARKED_OF_CALLER = 3
+const MAX_PARKED_OF_CALLER = 8
 
 /** Milliseconds in which questions that an agent asks at once are gathered for one result. */
 const BATCH_MS = 50
@@ -73,7 +79,19 @@ export class AskingCalls {
     return async (api, context, start) => await this.#run({ api, context, caller }, start)
   }
 
-  async #run({ api, context, caller }: AskingCall, start: StartCall): Promise<unknown> {
+  async #run(call: AskingCall, start: StartCall): Promise<unknown> {
+    try {
+      return await this.#asked(call, start)
+    } catch (error) {
+      const { ask, kinds } = call.context.client
+      const missing = missingKinds(error instanceof NodeError ? error.data : null)
+      // A client with a handshake reads the failure of the tool.
+      if (ask !== undefined || missing.length === 0 || missing.every((kind) => kinds.includes(kind))) throw error
+      return refusedAsk(missing.filter((kind) => !kinds.includes(kind)))
+    }
+  }
+
+  async #asked({ api, context, caller }: AskingCall, start: StartCall): Promise<unknown> {
     const { client, lines } = context
     const id = isRecord(client.state) ? client.state['call'] : undefined
     if (id !== undefined) return await this.#taken(id, caller).round(context)
@@ -150,6 +168,8 @@ class ParkedCall {
   readonly #open = new Map<string, CallQuestion>()
   readonly #end: Promise<unknown>
   #context: AskingContext
+  /** Names of the answers of this round that were given. */
+  readonly #given = new Set<string>()
   #isOver = false
   #wake: () => void = () => {}
 
@@ -164,7 +184,10 @@ class ParkedCall {
       takes: client.kinds,
       onQuestion: (question) => {
         const { name, id } = question
-        this.#open.set(name === undefined || this.#open.has(name) ? id : name, question)
+        const key = name === undefined || this.#open.has(name) ? id : name
+        this.#open.set(key, question)
+        // A client that knows the questions may answer them in the first request.
+        if (name === key && !this.#given.has(name)) void this.#give(name, question)
         this.#deps.clock.after(BATCH_MS, () => this.#wake())
       },
       ...(lines === null
@@ -185,12 +208,13 @@ class ParkedCall {
 
   /** One request of its client: gives the answers, and resolves with the result or the next questions. */
   async round(context: AskingContext): Promise<unknown> {
+    if (context !== this.#context) this.#given.clear()
     this.#context = context
     const abort = (): void => this.abandon()
     if (context.abortSignal.aborted) abort()
     context.abortSignal.addEventListener('abort', abort)
     try {
-      for (const [name, question] of [...this.#open]) await this.#give(name, question)
+      for (const [name, question] of [...this.#open]) if (!this.#given.has(name)) await this.#give(name, question)
       for (;;) {
         if (this.#isOver) return await this.#end
         if (this.#open.size > 0) {
@@ -208,6 +232,7 @@ class ParkedCall {
   async #give(name: string, question: CallQuestion): Promise<void> {
     const given = this.#context.client.answer(name)
     if (given === undefined) return
+    this.#given.add(name)
     this.#open.delete(name)
     await answerBy(this.#deps.api, question, Promise.resolve(resultOf(given)))
   }

@@ -4,8 +4,9 @@ import {
   type InputRequest,
   type InputResponseView
 } from '@modelcontextprotocol/server'
-import { kindOf, QUESTION_KINDS, type QuestionKind } from '../../../domain/task/question.js'
+import { kindOf, type QuestionKind } from '../../../domain/task/question.js'
 import { NodeError } from '../../../kit/errors.js'
+import { kindsOf } from '../imported/client-kinds.js'
 
 /** Questions of one {@link askClient}. */
 const MAX_REQUESTS = 8
@@ -65,6 +66,21 @@ export function askClient(requests: Readonly<Record<string, ClientRequest>>, sta
   return new ClientAsk(requests, state)
 }
 
+const SAMPLING = { messages: [], maxTokens: 1 }
+/** A question of each kind. */
+const SAMPLES: Readonly<Record<QuestionKind, ClientRequest>> = {
+  form: { method: 'elicitation/create', params: { message: '', requestedSchema: { type: 'object', properties: {} } } },
+  url: { method: 'elicitation/create', params: { mode: 'url', message: '', url: '', elicitationId: '' } },
+  sampling: { method: 'sampling/createMessage', params: SAMPLING },
+  tools: { method: 'sampling/createMessage', params: { ...SAMPLING, tools: [] } },
+  roots: { method: 'roots/list', params: {} }
+}
+
+/** Questions of kinds that the client does not take: the runtime refuses them by the error of the protocol. */
+export function refusedAsk(kinds: readonly QuestionKind[]): ClientAsk {
+  return askClient(Object.fromEntries(kinds.map((kind) => [kind, SAMPLES[kind]])))
+}
+
 /** A client that takes no question. */
 export const NO_CLIENT: ClientSide = { takes: () => false, kinds: [], answer: () => undefined, state: undefined }
 
@@ -89,17 +105,4 @@ export function clientSide(
     ...(ask === undefined ? {} : { ask }),
     state
   }
-}
-
-function kindsOf({ elicitation, sampling, roots }: ClientCapabilities = {}): readonly QuestionKind[] {
-  // Declared without modes it means forms, as before there were others.
-  const isForm = elicitation !== undefined && (elicitation.form !== undefined || elicitation.url === undefined)
-  const has: Readonly<Record<QuestionKind, boolean>> = {
-    form: isForm,
-    url: elicitation?.url !== undefined,
-    sampling: sampling !== undefined,
-    tools: sampling?.tools !== undefined,
-    roots: roots !== undefined
-  }
-  return QUESTION_KINDS.filter((kind) => has[kind])
 }

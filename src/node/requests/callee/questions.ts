@@ -19,13 +19,12 @@ import {
   readQuestion
 } from '../../../domain/task/question.js'
 import type { RunCaller } from '../../../ports/agent-runtime.js'
-import type { AgentHost } from '../../agents/agent-host.js'
 import { nameOf, type Execution } from './in-flight.js'
 import type { Replies } from './replies.js'
 
 /** Delays between repeats of an unanswered question: it, or its answer, may be lost with a link. */
 const REPEAT = { baseMs: 5000, maxMs: 60_000 }
-/** Milliseconds that a question may hold a slot of its agent while other work waits for one. */
+/** Milliseconds that a question may hold up other work. */
 const BUSY_WAIT_MS = 60_000
 /** Log lines of one run to its caller; further ones are dropped. */
 const LOG_RATE: RateLimit = { perSecond: 20, burst: 100 }
@@ -34,7 +33,6 @@ const LOG_RATE: RateLimit = { perSecond: 20, burst: 100 }
 interface CalleeQuestionsDeps {
   readonly clock: Clock
   readonly replies: Pick<Replies, 'progress'>
-  readonly agents: Pick<AgentHost, 'load'>
   readonly compileSchema: CompileSchema
 }
 
@@ -56,7 +54,7 @@ export class CalleeQuestions {
     return {
       takes: QUESTION_KINDS.filter((kind) => takes?.includes(kind)),
       logLevel,
-      ask: (question) => this.#ask(piece, question),
+      ask: (question, isNeeded) => this.#ask(piece, question, isNeeded),
       log: (line) => {
         const given = isWanted(line.level, logLevel) ? readLogLine(line) : null
         if (given === null || piece.hasEnded) return
@@ -83,7 +81,7 @@ export class CalleeQuestions {
     this.#runs.delete(piece)
   }
 
-  async #ask(piece: Execution, asked: Question): Promise<QuestionAnswer> {
+  async #ask(piece: Execution, asked: Question, isNeeded = (): boolean => false): Promise<QuestionAnswer> {
     const question = readQuestion(asked)
     if (question === null) return refusal('the question has another form, or is too large')
     const kind = kindOf(question)
@@ -92,16 +90,12 @@ export class CalleeQuestions {
     if (!piece.isAwaited || piece.hasEnded || piece.abort.aborted) return refusal('no caller waits for this request')
     let questions = this.#runs.get(piece)
     if (questions === undefined) {
-      const { clock, agents } = this.#deps
-      questions = new AskedOfCaller({
-        clock,
-        send: (content) => this.#send(piece, content),
-        isNeeded: () => agents.load(piece.recipient.agentId).waiting > 0
-      })
+      const { clock } = this.#deps
+      questions = new AskedOfCaller({ clock, send: (content) => this.#send(piece, content) })
       this.#runs.set(piece, questions)
       piece.abort.addEventListener('abort', () => this.end(piece))
     }
-    return this.#fitting(question, await questions.ask(question))
+    return this.#fitting(question, await questions.ask(question, isNeeded))
   }
 
   /** The answer; a refusal where the content of a form does not fit the form. */
@@ -121,6 +115,8 @@ export class CalleeQuestions {
 interface OpenQuestion {
   readonly question: Question
   readonly settle: (answer: QuestionAnswer) => void
+  /** Does it hold up other work? */
+  readonly isNeeded: () => boolean
   /** Milliseconds of the monotonic clock. */
   readonly askedAt: number
   repeats: number
@@ -131,8 +127,6 @@ interface OpenQuestion {
 interface AskedOfCallerDeps {
   readonly clock: Clock
   send(content: { readonly question: Readonly<Record<string, unknown>> }): void
-  /** Does other work wait for the agent? */
-  isNeeded(): boolean
 }
 
 /** The questions of one run. */
@@ -145,14 +139,14 @@ class AskedOfCaller {
     this.#deps = deps
   }
 
-  ask(question: Question): Promise<QuestionAnswer> {
+  ask(question: Question, isNeeded: () => boolean): Promise<QuestionAnswer> {
     if (this.#open.size >= MAX_OPEN_QUESTIONS)
       return Promise.resolve(refusal(`${MAX_OPEN_QUESTIONS} questions of this request wait already`))
     if (this.#count >= MAX_QUESTIONS)
       return Promise.resolve(refusal(`a request may ask its caller ${MAX_QUESTIONS} questions`))
     const id = ++this.#count
     return new Promise((settle) => {
-      this.#open.set(id, { question, settle, askedAt: this.#deps.clock.monotonic(), repeats: 0, timer: null })
+      this.#open.set(id, { question, settle, isNeeded, askedAt: this.#deps.clock.monotonic(), repeats: 0, timer: null })
       this.#tell(id)
     })
   }
@@ -176,8 +170,8 @@ class AskedOfCaller {
   #tell(id: number): void {
     const one = this.#open.get(id)
     if (one === undefined) return
-    const { clock, send, isNeeded } = this.#deps
-    if (clock.monotonic() - one.askedAt >= BUSY_WAIT_MS && isNeeded())
+    const { clock, send } = this.#deps
+    if (clock.monotonic() - one.askedAt >= BUSY_WAIT_MS && one.isNeeded())
       return this.answer(id, refusal('the caller has not answered in time, and other work waits for the agent'))
     clock.clear(one.timer)
     one.timer = clock.after(backoffMs(REPEAT, one.repeats++), () => this.#tell(id))

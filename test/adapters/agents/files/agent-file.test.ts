@@ -90,6 +90,7 @@ test('a whole agent file becomes a definition and a runtime', (t: Assert) => {
     type: 'command',
     command: ['npm', 'test', '--', '{input.file}'],
     env: { CI: '1' },
+    asks: false,
     cwd: '/agents/work'
   })
   t.alike(ignored, ['color'], 'tools and model are known, color is not')
@@ -111,7 +112,7 @@ test('a setting absent from a file has its default', (t: Assert) => {
     idempotent: false,
     sideEffect: 'exec'
   })
-  t.alike(runtime, { type: 'command', command: ['cat'], env: {}, cwd: '/agents' })
+  t.alike(runtime, { type: 'command', command: ['cat'], env: {}, asks: false, cwd: '/agents' })
 })
 
 test('the path of a module is taken from the directory of its file', (t: Assert) => {
@@ -133,7 +134,7 @@ test('an unknown key inside a2a is a fault with its line and a suggestion', (t: 
   ])
   hasFault(t, runtime('{ type: command, command: [x], module: a }'), [
     7,
-    /runtime\.module is unknown \(known: type, command, env, cwd\)/
+    /runtime\.module is unknown \(known: type, command, env, cwd, asks\)/
   ])
   hasFault(t, TESTER.replace('tags:', 'tag:'), [18, /capabilities\[0\]\.tag is unknown; did you mean tags\?/])
 })

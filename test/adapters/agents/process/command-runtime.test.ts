@@ -4,6 +4,7 @@ import test, { type Assert } from 'brittle'
 import { isRunning } from '../../../support/agents/eventually.js'
 import { type AgentOptions, commandSpec, failureText, openAgent, resultOf } from '../../../support/agents/open-agent.js'
 import { recordedRun, taskOf } from '../../../support/agents/task.js'
+import type { Question, QuestionAnswer } from '../../../../src/domain/task/question.js'
 import type { AgentOutcome } from '../../../../src/ports/agent-runtime.js'
 
 /** Runs a command once, without progress. */
@@ -188,4 +189,61 @@ test('a program whose group cannot be recorded never runs', async (t: Assert) =>
   const mark = path.join(dir, 'mark')
   failureText(t, 'TASK_FAILED', await agent.run(taskOf('subject.do', { mark }), recordedRun()))
   await t.exception(fs.stat(mark), /ENOENT/)
+})
+
+/** A program that asks `count` times at once, and gives the answers when it has them all or stdin ends. */
+const ASKER = `
+const fs = require('node:fs')
+const say = (line) => fs.writeSync(3, JSON.stringify(line) + '\\n')
+const schema = { type: 'object', properties: { name: { type: 'string' } } }
+const answers = []
+let count = 0
+const end = () => {
+  console.log(JSON.stringify(answers))
+  process.exit(0)
+}
+const lines = require('node:readline').createInterface({ input: process.stdin })
+lines.on('close', end)
+lines.on('line', (line) => {
+  const { type, input, ...answer } = JSON.parse(line)
+  if (type === 'answer') {
+    answers.push(answer)
+    if (answers.length === count) end()
+    return
+  }
+  count = input.count
+  say({ type: 'ask', id: {}, message: 'malformed', schema })
+  for (let id = 1; id <= count; id++) say({ type: 'ask', id, message: 'Which ' + id, schema })
+})
+`
+
+test('a program that asks gets each answer of its caller as a line on stdin', async (t: Assert) => {
+  const { agent } = await openAgent(t, commandSpec([process.execPath, '-e', ASKER], { asks: true }))
+  const asked: Question[] = []
+  const answers: QuestionAnswer[] = [
+    { ok: true, result: { action: 'accept', content: { name: 'Ada' } } },
+    { ok: true, result: { action: 'decline' } },
+    { ok: false, message: 'nobody is there' }
+  ]
+  const ask = (question: Question): Promise<QuestionAnswer> => {
+    asked.push(question)
+    return Promise.resolve(answers[(asked.length - 1) % 3] ?? answers[0])
+  }
+  const caller = { takes: ['form'], logLevel: null, ask, log: () => {} } as const
+  const given = await agent.run(taskOf('subject.do', { count: 3 }), { ...recordedRun(), caller })
+  t.alike(resultOf(given), [
+    { id: 1, content: { name: 'Ada' } },
+    { id: 2, content: null },
+    { id: 3, error: 'nobody is there' }
+  ])
+  const requestedSchema = { type: 'object', properties: { name: { type: 'string' } } }
+  t.alike(asked[0], {
+    method: 'elicitation/create',
+    params: { mode: 'form', message: 'Which 1', requestedSchema }
+  })
+  t.is(asked.length, 3, 'a question without an id is skipped')
+  const alone = resultOf(await agent.run(taskOf('subject.do', { count: 1 }), recordedRun()))
+  t.alike(alone, [{ id: 1, error: 'the caller of this task answers no questions' }])
+  const many = resultOf(await agent.run(taskOf('subject.do', { count: 70 }), { ...recordedRun(), caller }))
+  t.is((many as readonly unknown[]).length, 64, 'a 65th question ends stdin')
 })

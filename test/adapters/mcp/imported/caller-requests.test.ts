@@ -21,7 +21,10 @@ class Caller implements RunCaller {
 
   constructor(readonly takes: readonly QuestionKind[] = ['form']) {}
 
-  ask(question: Question): Promise<QuestionAnswer> {
+  isNeeded: () => boolean = () => false
+
+  ask(question: Question, isNeeded = (): boolean => false): Promise<QuestionAnswer> {
+    this.isNeeded = isNeeded
     this.asked.push(question)
     this.#onAsked()
     return new Promise((resolve) => (this.#give = resolve))
@@ -66,8 +69,10 @@ test('a question of a program with several calls under way is refused, and then 
   t.alike(await one, { ok: true, result: { action: 'accept', content: { name: 'one' } } })
   await third.first
   t.is(fourth.asked.length, 0, 'the second waits for the first')
+  t.ok(third.isNeeded(), 'an unanswered question of the first is known to hold it up')
   third.answer('three')
   await fourth.first
+  t.absent(fourth.isNeeded())
   fourth.answer('four')
   const results = await Promise.all(later)
   t.alike(
@@ -113,7 +118,11 @@ class FakeClient {
     this.handlers.set(method, handler)
   }
 
-  setNotificationHandler(): void {}
+  log: (message: { readonly params: unknown }) => void = () => {}
+
+  setNotificationHandler(_method: string, handler: (message: { readonly params: unknown }) => void): void {
+    this.log = handler
+  }
 
   getServerCapabilities(): object {
     return { logging: {} }
@@ -153,4 +162,19 @@ test('a level of log lines that a server refused is asked for again', async (t: 
   client.refusesLevels = false
   for (const level of ['error', 'error', 'debug'] as const) await want(level)
   t.alike(client.levels, ['error', 'error', 'debug'])
+})
+
+test('a log line that may belong to several calls reaches no caller, and is counted', async (t: Assert) => {
+  let dropped = 0
+  const [requests, client] = [new CallerRequests(() => dropped++), new FakeClient()]
+  const [one, other] = [new Caller(), new Caller()]
+  requests.serve(client as unknown as Client)
+  const { signal } = new AbortController()
+  const line = { params: { level: 'info', data: 'secret' } }
+  await requests.during({}, { caller: one, signal }, async () => {
+    client.log(line)
+    await requests.during({}, { caller: other, signal }, () => Promise.resolve(client.log(line)))
+  })
+  client.log(line)
+  t.alike([one.lines.length, other.lines.length, dropped], [1, 0, 1])
 })

@@ -116,9 +116,15 @@ test('an error leaves open whether the call ran unless it says otherwise', (t: A
 test('a call that may have run is marked so, and states when to retry', (t: Assert) => {
   const lost = failedCall('demo', new ImportedFault('unknown', 'its program was ended by SIGKILL'))
   t.ok(!lost.ok && lost.isUnknown === true && /it may have run, and is not repeated/.test(lost.message))
-  const limited = failedCall('demo', new ImportedFault('busy', 'too many', 30))
+  const limited = failedCall('demo', new ImportedFault('busy', 'too many', { retryAfter: 30 }))
   t.ok(!limited.ok && /nothing was done/.test(limited.message))
   t.alike(limited.ok ? null : limited.data, { retryAfter: 30 })
+  const requiredCapabilities = { sampling: { tools: {} }, elicitation: {}, unknown: {} }
+  const unable = faultOf({ code: -32_021, message: 'no', data: { requiredCapabilities } }, { hasSession: false })
+  const failed = failedCall('demo', unable)
+  t.alike(failed.ok ? null : failed.data, { missing: ['form', 'sampling', 'tools'] })
+  const malformed = faultOf({ code: -32_021, message: 'no', data: { requiredCapabilities: 7 } }, { hasSession: false })
+  t.alike(malformed.missing, [])
 })
 
 test('only what did nothing and may succeed later is to be tried again', (t: Assert) => {

@@ -1,8 +1,10 @@
 import test, { type Assert } from 'brittle'
+import { NO_CONTEXT } from '../../../../src/adapters/mcp/imported/context-index.js'
 import { MeshContext } from '../../../../src/adapters/mcp/resources/mesh-context.js'
 import { ServerPrompts } from '../../../../src/adapters/mcp/resources/server-prompts.js'
 import { ServerResources } from '../../../../src/adapters/mcp/resources/server-resources.js'
 import { SeenLinks } from '../../../../src/adapters/mcp/resources/seen-links.js'
+import { NO_CLIENT } from '../../../../src/adapters/mcp/tools/client-ask.js'
 import { failsWith } from '../../../support/fails.js'
 import { capability, echo, FakeAgent } from '../../../support/fake-agents.js'
 import { type FakeNode, World } from '../../../support/fake-node.js'
@@ -17,8 +19,12 @@ interface Sources {
   readonly prompts: ServerPrompts
 }
 
-function sourcesOf(node: FakeNode, world: World, links = new SeenLinks()): Sources {
-  const context = new MeshContext({ api: node.api(), clock: world.clock, toJson: (value) => value })
+function sourcesOf(
+  node: FakeNode,
+  world: World,
+  { links = new SeenLinks(), chosen = null }: { links?: SeenLinks; chosen?: readonly string[] | null } = {}
+): Sources {
+  const context = new MeshContext({ api: node.api(), clock: world.clock, toJson: (value) => value, chosen })
   return { resources: new ServerResources({ context, links, clock: world.clock }), prompts: new ServerPrompts(context) }
 }
 
@@ -54,6 +60,53 @@ test('lists of servers are fetched once for all lists, until their card names ot
   await world.pass(3000)
   t.is((await meanwhile(world, resources.list())).length, 2)
   t.alike([methodsOf(notes), methodsOf(next)], [['list'], ['list']])
+})
+
+test('a server none of whose tools is chosen gives no resources and prompts', async (t: Assert) => {
+  const world = new World(t)
+  const given = { resources: [ONE], prompts: [{ name: 'greet' }] }
+  const [notes, mail] = [serverAgent('notes', given), serverAgent('mail', given)]
+  const owner = await world.owner({ agents: [mail] })
+  await world.link(owner, await world.member('peer', { agents: [notes, echo('text')] }))
+  const of = async (...chosen: readonly string[]): Promise<readonly [string[], string[]]> => {
+    const { resources, prompts } = sourcesOf(owner, world, { chosen })
+    const [listed, named] = await meanwhile(world, Promise.all([resources.list(), prompts.list()]))
+    return [listed.map(({ description = '' }) => description), named.map(({ name }) => name)]
+  }
+  t.alike(await of('text.*'), [[], []])
+  t.alike(await of('notes@peer.*', 'text.*'), [['(notes@peer)'], ['notes_at_peer__greet']])
+  t.alike(await of('mail.*'), [['(mail@owner)'], ['mail__greet']])
+  t.is((await of('*'))[0].length, 2)
+})
+
+test('an index that is slow and always another delays a fifth of the time at most', async (t: Assert) => {
+  const world = new World(t)
+  const owner = await world.owner()
+  const peer = await world.member('peer', { agents: [] })
+  await world.link(owner, peer)
+  const { resources } = sourcesOf(owner, world)
+  const begin = world.clock.monotonic()
+  let waited = 0
+  for (let i = 0; i < 30; i++) {
+    const index = { resources: [{ uri: `slow://${i}`, name: 'one' }] }
+    const agent = new FakeAgent(serverAgent('slow', index).definition)
+    peer.source.set([agent])
+    await world.pass(1000, 500)
+    const from = world.clock.monotonic()
+    let listed: readonly unknown[] | null = null
+    void resources.list().then((all) => (listed = all))
+    await world.settle()
+    while (listed === null) {
+      await world.pass(500, 500)
+      const isDue = world.clock.monotonic() - from >= 3000
+      if (isDue && agent.open.length > 0) agent.finish({ ...NO_CONTEXT, ...index })
+      await world.settle()
+    }
+    waited += world.clock.monotonic() - from
+    t.is((listed as readonly unknown[]).length, 1)
+  }
+  const all = world.clock.monotonic() - begin
+  t.ok(waited >= 3000 && waited < all / 4, `${waited} of ${all} ms`)
 })
 
 test('a member with many servers hides none of others', async (t: Assert) => {
@@ -156,7 +209,9 @@ test('a peer that lies about lists or contents is found out, and hides no other 
   for (const answer of [...answers]) {
     answers[0] = answer
     await failsWith(t, 'INVALID_OUTPUT', () => meanwhile(world, resources.read(ONE.uri, NEVER)))
-    await failsWith(t, 'INVALID_OUTPUT', () => meanwhile(world, prompts.get('p', {}, { signal: NEVER })))
+    await failsWith(t, 'INVALID_OUTPUT', () =>
+      meanwhile(world, prompts.get('p', {}, { signal: NEVER, client: NO_CLIENT }))
+    )
   }
 })
 
@@ -252,7 +307,7 @@ test('a link in a tool result is read from the server that gave it, and no other
   const shell = echo('shell', { capabilities: [capability('shell.context')] })
   const owner = await world.owner({ agents: [notes, shell] })
   const links = new SeenLinks()
-  const { resources } = sourcesOf(owner, world, links)
+  const { resources } = sourcesOf(owner, world, { links })
   const uri = 'notes://unlisted'
   t.is(await meanwhile(world, resources.read(uri, NEVER)), undefined)
   links.note('notes@owner', [{ type: 'resource_link', uri, name: 'x' }, { type: 'text', text: uri }, null])

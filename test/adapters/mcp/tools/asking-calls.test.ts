@@ -1,5 +1,6 @@
 import test, { type Assert } from 'brittle'
 import { AskingCalls, type CallContext } from '../../../../src/adapters/mcp/tools/asking-calls.js'
+import { NodeError } from '../../../../src/kit/errors.js'
 import { ClientAsk } from '../../../../src/adapters/mcp/tools/client-ask.js'
 import type { CallName, Calls, NodeApi } from '../../../../src/ports/node-api.js'
 import { ManualClock } from '../../../support/manual-clock.js'
@@ -16,6 +17,9 @@ class Scene {
   /** Questions with an answer. */
   readonly answered: string[] = []
   readonly calls: AskingCalls
+  /** Questions of a call, one after the other. */
+  rounds = 1
+  failure: Error | null = null
   readonly #ends = new Map<string, () => void>()
   #ids = 0
 
@@ -24,12 +28,13 @@ class Scene {
   }
 
   /** A request of a client, with the state and the answer that it brings. */
-  async request(caller: string, state?: unknown): Promise<unknown> {
+  async request(caller: string, state?: unknown, answers = state === undefined ? [] : ['name']): Promise<unknown> {
     const context = toolContext()
     const client = {
       ...context.client,
       kinds: ['form'] as const,
-      answer: () => (state === undefined ? undefined : { kind: 'elicit', action: 'accept', content: {} }) as never,
+      answer: (name: string) =>
+        (answers.includes(name) ? { kind: 'elicit', action: 'accept', content: {} } : undefined) as never,
       state
     }
     return await this.calls.of(caller)(this.#api(), { ...context, client }, (followed) => this.#start(followed))
@@ -46,10 +51,16 @@ class Scene {
 
   /** A call whose agent asks, and ends at an answer or an abort. */
   #start(followed: CallContext): Promise<unknown> {
+    if (this.failure !== null) return Promise.reject(this.failure)
+    let rounds = this.rounds
     const id = `ask_${this.open.push(followed)}`
-    followed.onQuestion?.({ id, agent: 'a', method: 'elicitation/create', params: { message: 'm' } })
+    const question = { agent: 'a', method: 'elicitation/create', params: { message: 'm' }, name: 'name' } as const
     return new Promise((resolve, reject) => {
-      this.#ends.set(id, () => resolve('done'))
+      this.#ends.set(id, () => {
+        if (--rounds === 0) resolve('done')
+        else followed.onQuestion?.({ id, ...question })
+      })
+      followed.onQuestion?.({ id, ...question })
       followed.abortSignal.addEventListener('abort', () => reject(new Error('aborted')))
     })
   }
@@ -61,23 +72,19 @@ async function parked(scene: Scene, caller: string): Promise<unknown> {
   return asked.state
 }
 
-test('a fourth call of a caller without answers ends its oldest, and none of another caller', async (t: Assert) => {
+test('a ninth call of a caller without answers ends its oldest, and none of another caller', async (t: Assert) => {
   const scene = new Scene()
   const other = await parked(scene, 'other')
-  const states = [await parked(scene, 'one'), await parked(scene, 'one'), await parked(scene, 'one')]
-  t.alike(
-    scene.open.map(({ abortSignal }) => abortSignal.aborted),
-    [false, false, false, false]
-  )
+  const states: unknown[] = []
+  for (let i = 0; i < 8; i++) states.push(await parked(scene, 'one'))
+  const ended = (): readonly number[] => scene.open.flatMap(({ abortSignal }, at) => (abortSignal.aborted ? [at] : []))
+  t.alike(ended(), [])
   const newest = await parked(scene, 'one')
-  t.alike(
-    scene.open.map(({ abortSignal }) => abortSignal.aborted),
-    [false, true, false, false, false]
-  )
+  t.alike(ended(), [1])
   await failsWith(t, 'CANCELED', () => scene.request('one', states[0]))
   await failsWith(t, 'CANCELED', () => scene.request('one', other))
   t.is(await scene.request('one', newest), 'done')
-  t.alike(scene.answered, ['ask_5'])
+  t.alike(scene.answered, ['ask_10'])
   await failsWith(t, 'CANCELED', () => scene.request('one', newest))
   scene.calls.close()
 })
@@ -93,4 +100,29 @@ test('a call without an answer ends after ten minutes, and at the end of the ser
   await parked(scene, 'one')
   scene.calls.close()
   t.ok(scene.open.at(-1)?.abortSignal.aborted)
+})
+
+test('an answer that comes with the first request is given to the question of its name, once', async (t: Assert) => {
+  const scene = new Scene()
+  t.is(await scene.request('one', undefined, ['name', 'other']), 'done')
+  t.alike(scene.answered, ['ask_1'])
+  t.ok((await scene.request('one', undefined, ['other'])) instanceof ClientAsk)
+  scene.rounds = 2
+  const second = scene.request('one', undefined, ['name'])
+  await new Promise((resolve) => setImmediate(resolve))
+  scene.clock.advance(100)
+  t.ok((await second) instanceof ClientAsk, 'the second question is asked')
+  t.alike(scene.answered, ['ask_1', 'ask_3'])
+  scene.calls.close()
+})
+
+test('a failure that names an ability asks for it where the client has not declared it', async (t: Assert) => {
+  const scene = new Scene()
+  scene.failure = new NodeError('TASK_FAILED', 'no model', { data: { missing: ['form', 'sampling', 'else'] } })
+  const asked = await scene.request('one')
+  t.alike(asked instanceof ClientAsk && Object.keys(asked.requests), ['sampling'])
+  for (const missing of [['form'], 'sampling', undefined]) {
+    scene.failure = new NodeError('TASK_FAILED', 'no', { data: { missing } })
+    await failsWith(t, 'TASK_FAILED', () => scene.request('one'))
+  }
 })

@@ -1,6 +1,7 @@
 import test, { type Assert } from 'brittle'
 import type { AgentLogLine, Question, QuestionAnswer } from '../../../../src/domain/task/question.js'
 import type { RunCaller } from '../../../../src/ports/agent-runtime.js'
+import { MAX_SUSPENDED_OF_CALLER } from '../../../../src/node/agents/agent-queue.js'
 import { CallerQuestions, type QuestionListener } from '../../../../src/node/requests/caller/questions.js'
 import type { FakeAgent } from '../../../support/fake-agents.js'
 import { requestScene } from '../../../support/request-scene.js'
@@ -182,7 +183,7 @@ test('content of an answer that does not fit its form is refused with a reason',
   t.ok((await refused({ a: 'x' }, { type: 'object', properties: { a: { type: 'no type' } } })).includes('no usable'))
 })
 
-test('a question without an answer ends after a minute when other work waits for its agent', async (t: Assert) => {
+test('other work of an agent runs while questions wait, and an answered run goes on when it has a slot again', async (t: Assert) => {
   const { world, agent, ask } = await requestScene(t, { timeoutMs: 600_000 })
   const listener = new Listener()
   await ask({ questions: listener })
@@ -191,12 +192,38 @@ test('a question without an answer ends after a minute when other work waits for
   void callerOf(agent)
     .ask(FORM)
     .then((given) => (answer = given))
-  await world.pass(200_000, 1000)
-  t.is(answer, null, 'without other work it waits')
-  await ask({ mayQueue: true })
-  await world.pass(61_000, 1000)
-  t.absent((answer as QuestionAnswer | null)?.ok ?? true)
+  await world.settle()
+  for (let i = 0; i < 2; i++) await ask({ mayQueue: true })
+  await world.settle()
+  t.is(agent.tasks.length, 2, 'one other run takes the slot')
+  listener.answer()
+  await world.settle()
+  t.is(answer, null, 'no more runs work than there are slots')
+  agent.open[1]?.end({ ok: true, result: null })
+  await world.settle()
+  t.alike(answer, ACCEPTED)
+  t.is(agent.tasks.length, 2, 'it goes on before work that has not begun')
   agent.finish()
   await world.settle()
-  t.is(agent.tasks.length, 2, 'the other work runs')
+  t.is(agent.tasks.length, 3)
+})
+
+test('of many runs that ask, the last ones hold their slot, and an unanswered question of theirs ends after a minute', async (t: Assert) => {
+  const { world, agent, ask } = await requestScene(t, { timeoutMs: 600_000 })
+  const answers: (QuestionAnswer | null)[] = []
+  const ends = (): number => answers.filter((one) => one !== null).length
+  for (let i = 0; i <= MAX_SUSPENDED_OF_CALLER; i++) {
+    await ask({ questions: new Listener(), mayQueue: true })
+    await world.settle()
+    answers.push(null)
+    void agent.open[i]?.run.caller?.ask(FORM).then((given) => (answers[i] = given))
+  }
+  await world.pass(200_000, 1000)
+  t.alike([agent.tasks.length, ends()], [MAX_SUSPENDED_OF_CALLER + 1, 0], 'without other work all wait')
+  await ask({ mayQueue: true })
+  await world.pass(61_000, 1000)
+  t.alike([ends(), answers[MAX_SUSPENDED_OF_CALLER]?.ok], [1, false])
+  agent.open.at(-1)?.end({ ok: true, result: null })
+  await world.settle()
+  t.is(agent.tasks.length, MAX_SUSPENDED_OF_CALLER + 2, 'the other work runs')
 })
