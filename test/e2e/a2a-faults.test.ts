@@ -156,6 +156,47 @@ test(
   }
 )
 
+test(
+  'a stream of one message is one event, over each transport and version, also one hop before its agent',
+  TIMEOUT,
+  async (t) => {
+    const { near, far } = await scene(t, {})
+    for (const [node, place] of [
+      [far, '/agents/talk'],
+      [near, '/agents/talk@far']
+    ] as const) {
+      const events = async (at: string, json: object): Promise<Record<string, unknown>[]> => {
+        const read: Record<string, unknown>[] = []
+        for await (const { data } of streamed(node, place + at, { json })) read.push(data)
+        return read
+      }
+      const rpc = (method: string, params: object) => events('', { jsonrpc: '2.0', id: 1, method, params })
+      const text = JSON.stringify({ message: 'hello' })
+      const [modern, old] = [() => ({ message: says(text, '1.0') }), () => ({ message: says(text, '0.3') })]
+      const all = [
+        await rpc('SendStreamingMessage', modern()),
+        await events('/message:stream', modern()),
+        await rpc('message/stream', old()),
+        await events('/v1/message:stream', old())
+      ]
+      t.alike(
+        all.map(({ length }) => length),
+        [1, 1, 1, 1],
+        JSON.stringify(all)
+      )
+      const results = all.map(([event]) => (event?.['result'] ?? event) as Record<string, unknown>)
+      const messages = results.map((one) => (one['message'] ?? one) as { parts: { text: string }[]; taskId?: string })
+      t.alike(
+        messages.map(({ parts, taskId }) => [parts[0]?.text, taskId]),
+        all.map(() => ['hello', undefined])
+      )
+      t.is(results[2]?.['kind'], 'message')
+      const plain = await rpc('SendStreamingMessage', { message: says('x', '1.0') })
+      t.ok((plain[0]?.['result'] as { task?: object }).task, 'a plain result is the artifact of a task')
+    }
+  }
+)
+
 test('a repeated message with another webhook adds it once', TIMEOUT, async (t: Assert) => {
   const mesh = await localMesh(t)
   const node = await gatewayNode(mesh, 'near')

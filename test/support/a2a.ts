@@ -29,6 +29,7 @@ export default {
   async run({ input }, { progress, signal }) {
     if (input.ask) return { a2a: { state: 'input-required', message: input.ask } }
     if (input.state) return { a2a: { state: input.state, message: input.why } }
+    if (input.message) return { a2a: { message: input.message } }
     if (input.fail) throw new Error(input.fail)
     for (const [at, chunk] of (input.chunks ?? []).entries()) {
       while (at > 0 && input.gate && !existsSync(input.gate + at)) await wait(20, undefined, { signal })

@@ -95,7 +95,7 @@ export class TaskService implements Gateway {
     })
     const shared = { index: this.#index, log: this.#log, runs: this.#runs, push: this.push, conversations }
     this.#retention = new Retention({ ...shared, node: node.deps, answers: this.#answers })
-    this.#states = new TaskStates(this.#index, this.#log)
+    this.#states = new TaskStates({ index: this.#index, log: this.#log, clock: node.deps.clock })
     this.#intake = new TaskIntake({ ...shared, node, rules, retention: this.#retention, states: this.#states })
   }
 
@@ -130,6 +130,11 @@ export class TaskService implements Gateway {
       await this.#states.until(task.id, RESTING_STATES, request.signal)
     const given = this.#snapshot(task)
     const snapshot = given instanceof Promise ? await given : given
+    // The task of a stream is as it was before the wait: its first events are not lost.
+    const isAnswerable = !request.wait && request.mayAnswer && request.message.taskId === undefined
+    const message =
+      isAnswerable && request.push === undefined ? await this.#states.wholeAnswer(task.id, request.signal) : null
+    if (message !== null) return { kind: 'message', message }
     if (ENDED_STATES.has(snapshot.task.state)) this.#log.recordSent(task.id)
     return { kind: 'task', snapshot }
   }
