@@ -3,7 +3,7 @@ import { jsonFault, type JsonLimits, SIZED_LIMITS } from '../../kit/json.js'
 import { boundedHistory, type History, MAX_HISTORY_BYTES } from './conversation.js'
 import { GrowingArtifacts } from './growing-artifacts.js'
 import { MAX_PARTS, type Message, type Part } from './message.js'
-import { type GatewayEvent, RESTING_STATES } from './task.js'
+import { type GatewayEvent, type GatewayTask, RESTING_STATES } from './task.js'
 
 /** Bytes of JSON of one part of an earlier message. */
 export const MAX_HISTORY_PART = 32_768
@@ -14,6 +14,21 @@ const PART_LIMITS: JsonLimits = { ...SIZED_LIMITS, maxDepth: 16 }
 export interface HistoryEntry {
   readonly at: number
   readonly message: Message
+}
+
+/** A message of a client and its answer. */
+export type ContextExchange = readonly [asked: HistoryEntry, answer: HistoryEntry]
+
+/** The client, context and agent (`agentId@nodeId`) of a conversation. */
+export type ContextPlace = Pick<GatewayTask, 'owner' | 'contextId' | 'agent'>
+
+/** A message of a context, with its client and its agent. */
+export type ContextEntry = HistoryEntry & Pick<ContextPlace, 'owner' | 'agent'>
+
+/** Messages of a context, the oldest first. `isCut`: older ones, or some in between, are left out. */
+export interface ContextEntries {
+  readonly entries: readonly ContextEntry[]
+  readonly isCut: boolean
 }
 
 /** The messages of some events of a task. */

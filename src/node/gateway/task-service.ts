@@ -20,6 +20,7 @@ import type {
   GatewaySend,
   OutputRules
 } from '../../ports/gateway.js'
+import type { ContextBook } from '../../ports/context-api.js'
 import type { Principal } from '../../ports/node-api.js'
 import { allow, ownerOf } from './caller.js'
 import { TaskIndex, Retention } from './task-index.js'
@@ -59,6 +60,8 @@ export interface GatewayOptions {
 /** The tasks of A2A clients: each is a log of events in the ledger, and its turns are requests of the node. */
 export class TaskService implements Gateway {
   readonly push: PushService | null
+  /** The conversations of all callers, for the operator of the node. */
+  readonly contexts: ContextBook
   readonly #node: TaskServiceDeps
   readonly #index = new TaskIndex()
   readonly #log: TaskLog
@@ -88,6 +91,7 @@ export class TaskService implements Gateway {
     const deps = { node: node.deps, log: this.#log, taskOf: (id: string) => this.#index.get(id), find }
     this.push = push === null ? null : new PushService({ ...deps, ...push })
     const conversations = new Conversations({ index: this.#index, log: this.#log, answers: this.#answers })
+    this.contexts = conversations
     this.#runs = new TurnRunner(node, this.#log, {
       taskOf: (id) => this.#log.changing(id) ?? this.#index.get(id),
       rules,
