@@ -41,12 +41,16 @@ export interface TurnFold {
 /**
  * The messages that a client and an agent exchanged by the events of a task, which follow each other: the client's as
  * they came, and one of the agent where the task came to rest, with its artifacts since the client's and its words.
+ * `metadata.leftOut` of a message: the number of missing events before its last one.
  */
 export function foldTurns(taskId: string, events: readonly GatewayEvent[], from: number): TurnFold {
   const entries: HistoryEntry[] = []
   let generation = from
   let artifacts = new GrowingArtifacts()
+  let [last, leftOut] = [from, 0]
   for (const event of events) {
+    leftOut += event.generation - last - 1
+    last = event.generation
     if (event.type === 'artifact') {
       artifacts.take(event.artifact, event.append)
       continue
@@ -54,11 +58,16 @@ export function foldTurns(taskId: string, events: readonly GatewayEvent[], from:
     if (event.type === 'status' && !RESTING_STATES.has(event.state)) continue
     generation = event.generation
     const { at } = event
-    if (event.type === 'message') entries.push({ at, message: earlier({ ...event.message, taskId }) })
+    const add = (message: Message): void => {
+      const metadata = leftOut === 0 ? {} : { metadata: { ...message.metadata, leftOut } }
+      entries.push({ at, message: earlier({ ...message, taskId, ...metadata }) })
+      leftOut = 0
+    }
+    if (event.type === 'message') add(event.message)
     else {
       const parts = [...artifacts.all().flatMap(({ parts: all }) => joined(all)), ...(event.message?.parts ?? [])]
       const messageId = event.message?.messageId ?? `${taskId}.${event.generation}`
-      if (parts.length > 0) entries.push({ at, message: earlier({ messageId, role: 'agent', parts, taskId }) })
+      if (parts.length > 0) add({ messageId, role: 'agent', parts })
     }
     artifacts = new GrowingArtifacts()
   }

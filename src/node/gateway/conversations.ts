@@ -150,6 +150,7 @@ export class Conversations implements ContextBook {
       const isFull = count >= MAX_HISTORY || bytes > MAX_READ_BYTES
       if (from < generation && isFull) window.cut()
       const events = from === generation || isFull ? [] : await this.#events(id, from, generation)
+      if (events.length > 0 && events.length < generation - from) window.cut()
       const fold = isFull ? { entries: [], generation } : foldTurns(id, events, from)
       for (const event of events) bytes += sizeOf(event)
       count += fold.entries.length
@@ -178,7 +179,7 @@ export class Conversations implements ContextBook {
     return { tasks: tasks.filter((one) => one.agent === agent), isCut }
   }
 
-  /** Of many events only the first and the last: between them are pieces of artifacts. */
+  /** Of many events only the first and the last. The fold of the turns counts those in between. */
   async #events(id: string, from: number, to: number): Promise<readonly GatewayEvent[]> {
     const { log } = this.#deps
     if (to - from <= FIRST_EVENTS + LAST_EVENTS) return await log.events(id, from, to)

@@ -289,7 +289,7 @@ export class TaskIntake {
 }
 
 /** How long a stream waits for a message that is its whole answer before it begins with a task, in milliseconds. */
-export const WHOLE_ANSWER_MS = 1000
+export const WHOLE_ANSWER_MS = 2000
 
 /** Dependencies of {@link TaskStates}. */
 interface TaskStatesDeps {

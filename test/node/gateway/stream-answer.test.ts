@@ -79,7 +79,7 @@ test('a stream begins with a task at once for a webhook, a task that goes on, an
   t.is(replies[2]?.kind, 'task')
 })
 
-test('a stream waits for the first output for a second, then begins with a task that can be canceled', async (t: Assert) => {
+test('a stream waits for the first output for two seconds, then begins with a task that can be canceled', async (t: Assert) => {
   const { world, gateway, replies, stream } = await scene(t)
   await stream()
   await world.pass(WHOLE_ANSWER_MS - 1)
