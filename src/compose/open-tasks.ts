@@ -12,7 +12,7 @@ import { TaskService, type TaskServiceDeps } from '../node/gateway/task-service.
 import { OwnerDirectory } from '../node/gateway/caller.js'
 import { memberPrincipal } from '../node/gateway/resolve-agent.js'
 import type { Gateway, KnownClients } from '../ports/gateway.js'
-import type { ContextBook } from '../ports/context-api.js'
+import type { ContextStore } from '../ports/task-api.js'
 import type { PushAdmin } from '../ports/push-api.js'
 import type { Webhooks } from '../ports/webhooks.js'
 import type { GatewayDeps } from './open-gateway.js'
@@ -25,7 +25,7 @@ export interface OpenedTasks {
   /** The gateway behind the guardrails. */
   readonly guarded: Gateway
   readonly push: PushAdmin | null
-  readonly contexts: ContextBook
+  readonly contexts: ContextStore
 }
 
 /**

@@ -1,6 +1,6 @@
 import { type ErrorCode, NodeError } from '../kit/errors.js'
 import type { NodeApi, NodeInfo, Principal, ReloadInfo } from '../ports/node-api.js'
-import type { ContextBook } from '../ports/context-api.js'
+import type { ContextStore } from '../ports/task-api.js'
 import type { PushAdmin } from '../ports/push-api.js'
 import type { OAuthAdmin } from '../ports/oauth-api.js'
 import { adHocFinder } from './ad-hoc.js'
@@ -141,7 +141,7 @@ class ComposedNode implements RunningNode {
   /** Set once the gateway is open. */
   push: PushAdmin | null = null
   /** Set once the gateway is open. */
-  contexts: ContextBook | null = null
+  contexts: ContextStore | null = null
   /** Set once HTTP is served. */
   oauth: OAuthAdmin | null = null
   readonly #deps: StartDeps

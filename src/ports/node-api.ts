@@ -7,7 +7,7 @@ import type { NodeEventType, TrafficEventType } from '../kit/names/event-types.j
 import type { Tier, TierText } from '../domain/routing/tier.js'
 import type { Severity, QuestionAnswer, QuestionKind } from '../domain/task/question.js'
 import type { AgentPrompt, HealthFinding } from './agent-runtime.js'
-import type { ContextCalls } from './context-api.js'
+import type { ContextCalls } from './task-api.js'
 import type { DocumentCalls, DocumentWatches } from './document-api.js'
 import type { PeerCalls, PeerList } from './peer-api.js'
 import type {

@@ -198,7 +198,7 @@ test(
       )
       t.is(results[2]?.['kind'], 'message')
       const plain = await rpc('SendStreamingMessage', { message: says('x', '1.0') })
-      t.ok((plain[0]?.['result'] as { task?: object }).task, 'a plain result is the artifact of a task')
+      t.ok(((plain[0]?.['result'] ?? {}) as { task?: object }).task, 'a plain result is the artifact of a task')
     }
   }
 )

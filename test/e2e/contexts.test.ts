@@ -1,7 +1,7 @@
 import fs from 'node:fs'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
-import type { ContextInfo } from '../../src/ports/context-api.js'
+import type { ContextInfo } from '../../src/ports/task-api.js'
 import type { Reply } from '../../src/ports/node-api.js'
 import { ask, gatewayNode } from '../support/a2a.js'
 import { localMesh, type LocalNode, untilAgent, untilOnline } from '../support/nodes.js'

@@ -15,7 +15,7 @@ import type { Audit, AuditEvent } from '../../src/ports/audit.js'
 import type { ImportedTools } from '../../src/ports/imported-tools.js'
 import type { Ledger } from '../../src/ports/ledger.js'
 import type { NodeApi, Principal } from '../../src/ports/node-api.js'
-import type { ContextBook } from '../../src/ports/context-api.js'
+import type { ContextStore } from '../../src/ports/task-api.js'
 import type { PushAdmin } from '../../src/ports/push-api.js'
 import { countingIds } from './counting-ids.js'
 import { FakeSource } from './fake-agents.js'
@@ -125,7 +125,7 @@ export interface FakeNodeOptions {
   /** What its API shows of push notifications. Default: it sends none. */
   readonly push?: () => PushAdmin | null
   /** The contexts of its API. Default: it has no gateway. */
-  readonly contexts?: () => ContextBook | null
+  readonly contexts?: () => ContextStore | null
 }
 
 /** Several whole nodes in one process, on a net, a log and a clock that the test holds. */

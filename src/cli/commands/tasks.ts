@@ -60,11 +60,11 @@ async function showContext({ output, api }: CommandContext, text: string, option
   }
   output.print(output.paint('bold', `context ${shown(found.id)}`))
   if (found.more) output.print('older messages, or some in between, are left out')
-  for (const { at, role, caller, agent, taskId, state, text: said } of found.turns) {
+  for (const { at, role, caller, agent, taskId, state, text: words } of found.turns) {
     const from = role === 'user' ? `${shown(caller)} to ${shown(agent)}` : shown(agent)
     const task = taskId === null ? '' : `  ${shown(taskId)}${state === null ? '' : ` ${state}`}`
     output.print(output.paint('dim', `${timeText(at)}  ${from}${task}`))
-    output.print(plainText(said).replace(/^/gm, '  '))
+    output.print(plainText(words).replace(/^/gm, '  '))
   }
   return EXIT.ok
 }

@@ -4,8 +4,9 @@ import { type IdKind, resolveId } from '../../kit/resolve-id.js'
 import { type AgentAddress, addressText, OPERATOR, parseAddress } from '../../domain/card/card.js'
 import { answerIn, failurePart, partsOf, statedBy } from '../../domain/gateway/content.js'
 import { boundedHistory, type Conversation, readThread } from '../../domain/gateway/conversation.js'
+import type { ContextExchange, ContextPlace } from '../../domain/gateway/conversation-turns.js'
 import type { Message, Part } from '../../domain/gateway/message.js'
-import type { ContextBook, ContextCalls, ContextInfo } from '../../ports/context-api.js'
+import type { ContextStore, ContextCalls, ContextInfo } from '../../ports/task-api.js'
 import type { Principal } from '../../ports/node-api.js'
 import type { NodeDeps } from '../dependencies.js'
 import type { Services } from '../services.js'
@@ -35,12 +36,12 @@ const CONTEXT_IDS: IdKind = {
 export type ContextsApiDeps = Pick<Services, 'directory' | 'requestStore' | 'tasks'>
 
 /** Dependencies of {@link openTurn}. */
-export type TurnDeps = Pick<NodeDeps, 'clock' | 'ids' | 'telemetry' | 'toAgentJson'>
+export type ContextTurnDeps = Pick<NodeDeps, 'clock' | 'ids' | 'telemetry' | 'toAgentJson'>
 
 /** A caller, and the conversations of the gateway; null: it is not open. */
 interface ContextCaller {
   readonly node: ContextsApiDeps
-  readonly host: { contexts(): ContextBook | null }
+  readonly host: { contexts(): ContextStore | null }
   readonly principal: Principal
 }
 
@@ -54,35 +55,35 @@ export const CONTEXT_CALLS: {
     ) => ContextCalls[N]['result'] | Promise<ContextCalls[N]['result']>
   ]
 } = {
-  'context.list': ['read', (caller) => listContexts(contextBook(caller))],
-  'context.show': ['read', (caller, { id }) => showContext(caller.node, contextBook(caller), id)]
+  'context.list': ['read', (caller) => listContexts(contextStore(caller))],
+  'context.show': ['read', (caller, { id }) => showContext(caller.node, contextStore(caller), id)]
 }
 
 /** Conversations of all callers. @throws NodeError FORBIDDEN; CONFLICT without a gateway */
-export function contextBook({ host, principal }: Pick<ContextCaller, 'host' | 'principal'>): ContextBook {
+export function contextStore({ host, principal }: Pick<ContextCaller, 'host' | 'principal'>): ContextStore {
   if (principal.kind !== 'operator')
     throw new NodeError('FORBIDDEN', 'conversations of all callers are for the operator of the node')
-  const book = host.contexts()
-  if (book !== null) return book
+  const store = host.contexts()
+  if (store !== null) return store
   throw new NodeError('CONFLICT', 'this node serves A2A neither over HTTP nor to members, so it has no contexts', {
     next: ['a2a-node start --http <[host:]port>']
   })
 }
 
-function listContexts(book: ContextBook): ContextCalls['context.list']['result'] {
-  const all = [...book.contexts()].sort(([one, at], [other, than]) => than - at || (one < other ? -1 : 1))
+function listContexts(store: ContextStore): ContextCalls['context.list']['result'] {
+  const all = [...store.contexts()].sort(([one, at], [other, than]) => than - at || (one < other ? -1 : 1))
   return {
     contexts: all.slice(0, MAX_LISTED_CONTEXTS).map(([id, at]) => ({ id, updatedAt: new Date(at).toISOString() }))
   }
 }
 
-function resolved(book: ContextBook, text: string): string {
-  return resolveId(text, new Map([...book.contexts().keys()].map((id) => [id, id])), CONTEXT_IDS)
+function resolved(store: ContextStore, text: string): string {
+  return resolveId(text, new Map([...store.contexts().keys()].map((id) => [id, id])), CONTEXT_IDS)
 }
 
-async function showContext(node: ContextsApiDeps, book: ContextBook, text: string): Promise<ContextInfo> {
-  const id = resolved(book, text)
-  const { entries, isCut } = await book.all(id)
+async function showContext(node: ContextsApiDeps, store: ContextStore, text: string): Promise<ContextInfo> {
+  const id = resolved(store, text)
+  const { entries, isCut } = await store.all(id)
   const { messages, isCut: more } = boundedHistory({ messages: entries.map(({ message }) => message), isCut })
   const newest = entries.slice(entries.length - messages.length)
   const turns = newest.map(async ({ at, message: { role, parts, taskId = null }, owner, agent }) => {
@@ -93,7 +94,7 @@ async function showContext(node: ContextsApiDeps, book: ContextBook, text: strin
       caller: owner === OWNER ? OPERATOR : owner.replace(':', ' '),
       agent: address === null ? agent : node.directory.shownAddress(address),
       taskId,
-      state: taskId === null ? null : await stateOf(node, book, taskId),
+      state: taskId === null ? null : await stateOf(node, store, taskId),
       text: textOf(parts)
     }
   })
@@ -102,10 +103,10 @@ async function showContext(node: ContextsApiDeps, book: ContextBook, text: strin
 
 async function stateOf(
   node: ContextsApiDeps,
-  book: ContextBook,
+  store: ContextStore,
   taskId: string
 ): Promise<ContextInfo['turns'][number]['state']> {
-  const known = book.stateOf(taskId) ?? node.tasks.get(taskId)?.state
+  const known = store.stateOf(taskId) ?? node.tasks.get(taskId)?.state
   if (known !== undefined) return known
   const recorded = await tasksOfLedger(node.requestStore, taskId)
   return recorded.find(({ task }) => task.id === taskId)?.task.state ?? null
@@ -138,53 +139,45 @@ interface TurnInput {
  * the client was. @throws NodeError TASK_NOT_FOUND, AMBIGUOUS_NAME, STORE_DAMAGED
  */
 export async function openTurn(
-  { deps: { ids, clock, telemetry, toAgentJson } }: { readonly deps: TurnDeps },
-  { book, context }: { readonly book: ContextBook; readonly context: string },
+  { deps }: { readonly deps: ContextTurnDeps },
+  { store, context }: { readonly store: ContextStore; readonly context: string },
   { target, input }: TurnInput
 ): Promise<ContextTurn> {
+  const { ids } = deps
   const isNew = context === NEW_CONTEXT
-  const contextId = isNew ? ids.next('ctx') : resolved(book, context)
+  const contextId = isNew ? ids.next('ctx') : resolved(store, context)
   const agent = addressText(target)
-  const { entries, isCut: isShort } = isNew ? { entries: [], isCut: false } : await book.all(contextId)
+  const { entries, isCut: isShort } = isNew ? { entries: [], isCut: false } : await store.all(contextId)
   const own = entries.filter((one) => one.agent === agent).map(({ message }) => message)
   const { messages: history, isCut } = boundedHistory({ messages: own, isCut: isShort })
   const names = { requestId: ids.next('req'), taskId: ids.next('task') }
   const { taskId } = names
-  const parts = inputParts(toAgentJson(input))
+  const parts = inputParts(deps.toAgentJson(input))
   const message: Message = { messageId: ids.next('msg'), contextId, taskId, role: 'user', parts }
   const thread = readThread(own.at(-1)?.metadata?.['thread'])
   const caller = { kind: 'operator', id: OPERATOR }
-  const since = clock.now()
-  return {
-    names,
-    conversation: {
-      contextId,
-      taskId,
-      message,
-      history,
-      isCut,
-      caller,
-      ...(thread === null ? {} : { thread })
-    },
-    answered: async (answer) => {
-      const reply: Message = {
-        messageId: ids.next('msg'),
-        contextId,
-        taskId,
-        role: 'agent',
-        ...answerOf(answer, toAgentJson)
-      }
-      const exchange = [
-        { at: since, message },
-        { at: clock.now(), message: reply }
-      ] as const
-      await book.answered({ owner: OWNER, contextId, agent }, exchange, false).catch((error: unknown) => {
-        telemetry.count('errors', 'ledger')
-        telemetry.log('warn', 'a turn of a context could not be recorded', { task: taskId, reason: messageOf(error) })
-      })
-    }
+  const since = deps.clock.now()
+  const conversation = { contextId, taskId, message, history, isCut, caller, ...(thread === null ? {} : { thread }) }
+  const answered = async (answer: Answer): Promise<void> => {
+    const reply: Message = { messageId: ids.next('msg'), contextId, taskId, role: 'agent', ...answerOf(answer, deps) }
+    const exchange = [
+      { at: since, message },
+      { at: deps.clock.now(), message: reply }
+    ] as const
+    await recordTurn(deps, store, { owner: OWNER, contextId, agent }, exchange)
   }
+  return { names, conversation, answered }
 }
+
+/** Never rejects. */
+async function recordTurn(...[{ telemetry }, store, place, exchange]: TurnRecord): Promise<void> {
+  await store.answered(place, exchange, false).catch((error: unknown) => {
+    telemetry.count('errors', 'ledger')
+    telemetry.log('warn', 'a turn of a context could not be recorded', { reason: messageOf(error) })
+  })
+}
+
+type TurnRecord = readonly [deps: ContextTurnDeps, store: ContextStore, place: ContextPlace, exchange: ContextExchange]
 
 /** The parts of which the input of an agent was made. */
 function inputParts(input: unknown): readonly Part[] {
@@ -196,9 +189,9 @@ function inputParts(input: unknown): readonly Part[] {
 }
 
 /** The message that stands for an answer. A question has the ids that its agent wants back as `metadata.thread`. */
-function answerOf(answer: Answer, toJson: TurnDeps['toAgentJson']): Pick<Message, 'parts' | 'metadata'> {
+function answerOf(answer: Answer, { toAgentJson }: ContextTurnDeps): Pick<Message, 'parts' | 'metadata'> {
   if (answer.outcome !== 'COMPLETED') return { parts: [failurePart(answer.error)] }
-  const result = toJson(answer.result)
+  const result = toAgentJson(answer.result)
   const stated = statedBy(result)
   if (stated !== null) {
     const { state, parts, thread } = stated

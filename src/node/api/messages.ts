@@ -11,7 +11,7 @@ import type { CallerAuthority } from '../../domain/routing/effective.js'
 import { tierText } from '../../domain/routing/tier.js'
 import type { Severity, QuestionKind } from '../../domain/task/question.js'
 import type { AgentHealth } from '../../ports/agent-runtime.js'
-import type { ContextBook } from '../../ports/context-api.js'
+import type { ContextStore } from '../../ports/task-api.js'
 import type { AgentDetail, AgentInfo, Calls, Reply, TaskInfo } from '../../ports/node-api.js'
 import type { Task } from '../../domain/task/task.js'
 import { broadcastError, type MessageOutcome, refusingRule } from './broadcast-outcome.js'
@@ -26,7 +26,7 @@ import type { Answer } from '../requests/caller/request-codec.js'
 import type { DraftHead } from '../messaging/outbound.js'
 import { previewOf } from '../../kit/preview.js'
 import { agentProblems } from '../agents/health.js'
-import { openTurn, type ContextTurn, type TurnDeps } from './contexts.js'
+import { openTurn, type ContextTurn, type ContextTurnDeps } from './contexts.js'
 import { findAgent } from '../cards/select-target.js'
 
 /** Dependencies of the calls about agents and messages. */
@@ -45,7 +45,7 @@ export interface MessagesApiDeps
     >,
     CallQuestionsDeps,
     Pick<Pipelines, 'outbound' | 'requests' | 'selector'> {
-  readonly deps: Pick<NodeDeps, 'clock' | 'ids' | 'logState' | 'membership' | 'settings'> & TurnDeps
+  readonly deps: Pick<NodeDeps, 'clock' | 'ids' | 'logState' | 'membership' | 'settings'> & ContextTurnDeps
 }
 
 /** Rows of `agents`: this node's first, then by address, without the operator. A sandboxed caller sees its sandbox. */
@@ -138,7 +138,7 @@ export async function sendText(
 export async function callCapability(
   node: MessagesApiDeps,
   params: Calls['message.call']['params'],
-  { by, as, book, ...followed }: ApiCaller & { book(): ContextBook }
+  { by, as, store, ...followed }: ApiCaller & { store(): ContextStore }
 ): Promise<Reply> {
   const { agent, justification, context } = params
   const sees = (one: RegisteredCard): boolean => node.visibility.toCaller(one, by)
@@ -164,7 +164,7 @@ export async function callCapability(
     )
   }
   const turn =
-    context === undefined ? null : await openTurn(node, { book: book(), context }, { target, input: params.input })
+    context === undefined ? null : await openTurn(node, { store: store(), context }, { target, input: params.input })
   const to = { target, onBehalfOf: by, as, signal: undefined, ...followed }
   return ask(node, turn === null ? params : { ...params, turn }, to)
 }
@@ -318,9 +318,9 @@ async function ask(
   const ended = isWaiting ? await untilAnswered(asked, signal).finally(() => questions?.close()) : null
   // The next turn has this one in its history.
   if (isWaiting) await recorded
-  const { outcome, payload, error } = ended === null ? QUEUED : answered(node, target, ended)
-  const reply = { requestId, correlationId, agent, taskId, outcome, payload, error, latencyMs: elapsed(node, from) }
-  return turn === undefined ? reply : { ...reply, contextId: turn.conversation.contextId }
+  const given = ended === null ? QUEUED : answered(node, target, ended)
+  const context = turn === undefined ? {} : { contextId: turn.conversation.contextId }
+  return { requestId, correlationId, agent, taskId, ...given, latencyMs: elapsed(node, from), ...context }
 }
 
 /** @throws NodeError the refusal of a request, with the agent's name in its next steps. */

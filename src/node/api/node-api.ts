@@ -10,7 +10,7 @@ import { isActive } from '../../domain/membership/view.js'
 import type { CallerAuthority, CertifiedPower } from '../../domain/routing/effective.js'
 import type { OAuthCalls, OAuthAdmin } from '../../ports/oauth-api.js'
 import type { ImportedTools } from '../../ports/imported-tools.js'
-import type { ContextBook } from '../../ports/context-api.js'
+import type { ContextStore } from '../../ports/task-api.js'
 import type { PushAdmin } from '../../ports/push-api.js'
 import type {
   BackupInfo,
@@ -25,7 +25,7 @@ import type {
   WatchName
 } from '../../ports/node-api.js'
 import { beyondAuthority, refuseBeyondAuthority } from './call-rights.js'
-import { CONTEXT_CALLS, contextBook } from './contexts.js'
+import { CONTEXT_CALLS, contextStore } from './contexts.js'
 import { callCapability, judgeCalls, listAgents, sendText, showAgent } from './messages.js'
 import { listApprovals } from './approvals.js'
 import { decideAnywhere, listMachines, showAnywhere } from './machine-approvals.js'
@@ -95,7 +95,7 @@ export interface ApiHost {
   /** Push notifications of the A2A gateway; null without one. */
   push(): PushAdmin | null
   /** Conversations of callers of the A2A gateway; null without one. */
-  contexts(): ContextBook | null
+  contexts(): ContextStore | null
 }
 
 /** Facts of this node, as `start` prints them. */
@@ -185,7 +185,7 @@ function apiCall(host: ApiHost, principal: Principal): ApiCall {
 /** The caller of a message. */
 function senderIn(caller: ApiCall) {
   const { principal, by } = caller
-  return { by, as: principal.agentId, owner: ownerOf(principal), book: () => contextBook(caller) }
+  return { by, as: principal.agentId, owner: ownerOf(principal), store: () => contextStore(caller) }
 }
 
 /** The required scope and the function of each call. */

@@ -19,7 +19,7 @@ import {
 import type { Message } from '../../domain/gateway/message.js'
 import type { GatewayEvent, GatewayTask } from '../../domain/gateway/task.js'
 import type { TaskState } from '../../domain/task/task.js'
-import type { ContextBook } from '../../ports/context-api.js'
+import type { ContextStore } from '../../ports/task-api.js'
 import type { AnswerLog } from './answer-log.js'
 import type { TaskIndex } from './task-index.js'
 import type { TaskLog } from './task-log.js'
@@ -53,7 +53,7 @@ interface OpenWindow {
 }
 
 /** The messages between clients and agents, by context: read from the logs of tasks, and kept in memory. */
-export class Conversations implements ContextBook {
+export class Conversations implements ContextStore {
   readonly #deps: ConversationsDeps
   readonly #windows = new BoundedMap<string, OpenWindow>(MAX_WINDOWS)
   /** Reads and writes under way, by window. */

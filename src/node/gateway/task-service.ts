@@ -20,7 +20,7 @@ import type {
   GatewaySend,
   OutputRules
 } from '../../ports/gateway.js'
-import type { ContextBook } from '../../ports/context-api.js'
+import type { ContextStore } from '../../ports/task-api.js'
 import type { Principal } from '../../ports/node-api.js'
 import { allow, ownerOf } from './caller.js'
 import { TaskIndex, Retention } from './task-index.js'
@@ -61,7 +61,7 @@ export interface GatewayOptions {
 export class TaskService implements Gateway {
   readonly push: PushService | null
   /** The conversations of all callers, for the operator of the node. */
-  readonly contexts: ContextBook
+  readonly contexts: ContextStore
   readonly #node: TaskServiceDeps
   readonly #index = new TaskIndex()
   readonly #log: TaskLog

@@ -1,6 +1,6 @@
 import test, { type Assert } from 'brittle'
 import type { AgentTask } from '../../../src/ports/agent-runtime.js'
-import type { ContextInfo } from '../../../src/ports/context-api.js'
+import type { ContextInfo } from '../../../src/ports/task-api.js'
 import type { Reply } from '../../../src/ports/node-api.js'
 import { TaskService } from '../../../src/node/gateway/task-service.js'
 import { failsWith } from '../../support/fails.js'

@@ -191,7 +191,7 @@ test('a stream of one message comes once, also when its link is cut behind the m
   it.slow.finish({ a2a: { message: 'hello' } })
   t.is(await settled(it.world, stream.end), 'done')
   const [item, ...more] = stream.pieces
-  const { message, task } = item?.json['result'] as { message?: { parts: object[] }; task?: object }
+  const { message, task } = (item?.json['result'] ?? {}) as { message?: { parts: object[] }; task?: object }
   t.alike([message?.parts, task, more.length], [[{ text: 'hello' }], undefined, 0])
 
   let opened = 0
