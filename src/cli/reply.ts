@@ -1,7 +1,7 @@
 import { type ErrorBody, NodeError } from '../kit/errors.js'
 import { isRecord, parseJson, SIZED_LIMITS } from '../kit/json.js'
 import { givenText } from '../kit/schema/text.js'
-import { shown } from '../kit/text.js'
+import { shellWord, shown } from '../kit/text.js'
 import { formatDuration } from '../kit/units.js'
 import type { BroadcastTarget, Calls, Reply } from '../ports/node-api.js'
 import type { CommandContext } from './context.js'
@@ -107,7 +107,14 @@ async function printReply(output: Output, reply: Reply, isNotification: boolean)
   if (output.json) output.object('reply@1', output.hinted(reply))
   else if (isNotification && reply.targets === undefined && reply.outcome === 'COMPLETED')
     output.note(`${shown(reply.agent)}: sent; nothing says whether it arrived`)
-  else await printText(output, reply)
+  else {
+    await printText(output, reply)
+    // stdout has the answer alone.
+    if (reply.contextId !== undefined)
+      output.note(
+        `context ${shown(reply.contextId)}; ${output.hint(`a2a-node tasks --context ${shellWord(reply.contextId)}`)} shows it`
+      )
+  }
   return exitCode(reply)
 }
 

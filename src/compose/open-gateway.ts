@@ -28,7 +28,7 @@ export interface GatewayDeps extends StartDeps {
 /** The services behind the URLs of the gateway. */
 interface GatewayParts {
   readonly cards: Pick<CardService, 'extended' | 'extensions' | 'routes'>
-  readonly tasks: OpenedTasks
+  readonly tasks: Pick<OpenedTasks, 'gateway' | 'guarded' | 'guardrails'>
   readonly mcp: HttpRoute
   /** Called at each call with a token. */
   onUse(): void

@@ -12,6 +12,7 @@ import { TaskService, type TaskServiceDeps } from '../node/gateway/task-service.
 import { OwnerDirectory } from '../node/gateway/caller.js'
 import { memberPrincipal } from '../node/gateway/resolve-agent.js'
 import type { Gateway, KnownClients } from '../ports/gateway.js'
+import type { ContextStore } from '../ports/task-api.js'
 import type { PushAdmin } from '../ports/push-api.js'
 import type { Webhooks } from '../ports/webhooks.js'
 import type { GatewayDeps } from './open-gateway.js'
@@ -24,6 +25,7 @@ export interface OpenedTasks {
   /** The gateway behind the guardrails. */
   readonly guarded: Gateway
   readonly push: PushAdmin | null
+  readonly contexts: ContextStore
 }
 
 /**
@@ -44,7 +46,8 @@ export async function openTasks(
   const gateway = new TaskService(node, { push: { webhooks: openWebhooks(deps), owners }, rules: guardrails.output })
   await gateway.start()
   deps.unwind.add('A2A gateway', async () => gateway.stop())
-  return { gateway, guardrails, guarded: guardedGateway(gateway, guardrails), push: gateway.push?.admin ?? null }
+  const guarded = guardedGateway(gateway, guardrails)
+  return { gateway, guardrails, guarded, push: gateway.push?.admin ?? null, contexts: gateway.contexts }
 }
 
 /** Stored OAuth clients, while the OAuth server does not serve. */

@@ -1,5 +1,6 @@
 import { type ErrorCode, NodeError } from '../kit/errors.js'
 import type { NodeApi, NodeInfo, Principal, ReloadInfo } from '../ports/node-api.js'
+import type { ContextStore } from '../ports/task-api.js'
 import type { PushAdmin } from '../ports/push-api.js'
 import type { OAuthAdmin } from '../ports/oauth-api.js'
 import { adHocFinder } from './ad-hoc.js'
@@ -121,6 +122,7 @@ async function serveA2A(
   running.oauth = oauth?.admin ?? null
   const tasks = await openTasks(gateway, node, oauth?.clients ?? null)
   running.push = tasks.push
+  running.contexts = tasks.contexts
   // Without HTTP the cards are made at the first request of a member.
   let made: CardService | null = null
   const cards = (): CardService => (made ??= openCards(gateway, oauth))
@@ -138,6 +140,8 @@ class ComposedNode implements RunningNode {
   readonly stopped: Promise<NodeError | null>
   /** Set once the gateway is open. */
   push: PushAdmin | null = null
+  /** Set once the gateway is open. */
+  contexts: ContextStore | null = null
   /** Set once HTTP is served. */
   oauth: OAuthAdmin | null = null
   readonly #deps: StartDeps
@@ -170,7 +174,8 @@ class ComposedNode implements RunningNode {
       stop: () => void deps.clock.after(0, () => void this.close()),
       isStopping: () => this.#closing !== null,
       http: () => http?.boundUrl ?? null,
-      push: () => this.push
+      push: () => this.push,
+      contexts: () => this.contexts
     }
     this.info = nodeInfo(this.#host)
   }

@@ -15,7 +15,7 @@ export interface GatewaySend {
   readonly agent: string | null
   /** A capability's id; null: the agent's default one. */
   readonly skill: string | null
-  /** May a read be answered without a task? */
+  /** May the answer be a message? With `wait` that of a read, else one that comes soon and is the whole answer. */
   readonly mayAnswer: boolean
   /** Resolve once the task rests (ended, or waits for its client)? */
   readonly wait: boolean

@@ -7,6 +7,7 @@ import type { NodeEventType, TrafficEventType } from '../kit/names/event-types.j
 import type { Tier, TierText } from '../domain/routing/tier.js'
 import type { Severity, QuestionAnswer, QuestionKind } from '../domain/task/question.js'
 import type { AgentPrompt, HealthFinding } from './agent-runtime.js'
+import type { ContextCalls } from './task-api.js'
 import type { DocumentCalls, DocumentWatches } from './document-api.js'
 import type { PeerCalls, PeerList } from './peer-api.js'
 import type {
@@ -196,6 +197,8 @@ export interface Reply {
   readonly payload: unknown
   readonly error: ErrorBody | null
   readonly latencyMs: number
+  /** Of a call in a context. */
+  readonly contextId?: string
   /** Broadcast only. */
   readonly targets?: readonly BroadcastTarget[]
 }
@@ -286,7 +289,7 @@ export interface CallAbilities {
 /**
  * Every call with its parameters and result. Parameters that name a node or agent take ids, names and unique prefixes.
  */
-export interface Calls extends PeerCalls, DocumentCalls, TokenCalls, RemoteCalls, ToolCallCalls {
+export interface Calls extends PeerCalls, DocumentCalls, TokenCalls, RemoteCalls, ToolCallCalls, ContextCalls {
   'node.info': { params: Record<string, never>; result: NodeInfo }
   'node.status': { params: Record<string, never>; result: StatusInfo }
   'node.id': { params: Record<string, never>; result: IdInfo }
@@ -358,6 +361,11 @@ export interface Calls extends PeerCalls, DocumentCalls, TokenCalls, RemoteCalls
        * agent has one. Default false: its plain value.
        */
       readonly wantsContent?: boolean
+      /**
+       * A context of which it is the next turn, by its id or a unique prefix; `new` begins one. For the operator alone,
+       * see {@link ContextCalls}.
+       */
+      readonly context?: string
     } & CallAbilities
     result: Reply
   }

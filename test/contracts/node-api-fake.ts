@@ -321,6 +321,10 @@ export class FakeNodeApi implements NodeApi {
         this.#tokens.push(made)
         return { ...made, token: `a2a_${'A'.repeat(43)}` }
       },
+      'context.list': () => ({ contexts: [] }),
+      'context.show': ({ id }) => {
+        throw new NodeError('TASK_NOT_FOUND', `no context ${id}`)
+      },
       'push.list': () => ({ configs: [], waiting: [], dead: [], pushedOut: 0, more: false }),
       'push.retry': ({ id, all = false }) => {
         if ((id === undefined) !== all) throw new NodeError('USAGE', 'name one notification, or all that were given up')

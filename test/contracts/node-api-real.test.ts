@@ -11,7 +11,11 @@ nodeApiSuite('of a real node', async (t) => {
   // The suite compares times with those of this machine.
   world.clock.setNow(Date.now())
   let gateway: TaskService | null = null
-  const owner = await world.owner({ agents: [echo('text'), echo('host')], push: () => gateway?.push?.admin ?? null })
+  const owner = await world.owner({
+    agents: [echo('text'), echo('host')],
+    push: () => gateway?.push?.admin ?? null,
+    contexts: () => gateway?.contexts ?? null
+  })
   gateway = new TaskService(owner.core, { push: { webhooks: new FakeWebhooks(), owners: NOBODY_GONE } })
   await gateway.start()
   await world.settle()

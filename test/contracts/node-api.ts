@@ -28,6 +28,7 @@ export function nodeApiSuite(name: string, makeApi: (t: Assert) => Promise<ApiUn
   inviteSuite(check)
   tokenSuite(check)
   pushSuite(check)
+  contextSuite(check)
   watchSuite(check)
 }
 
@@ -250,6 +251,13 @@ function pushSuite(check: CheckApi): void {
     t.is(await codeOf(api.call('push.retry', { id: 'hook_of_nobody.1' })), 'NOTIFICATION_NOT_FOUND')
     t.is(await codeOf(api.call('push.retry', {})), 'USAGE', 'one, or all')
     t.is(await codeOf(api.call('push.retry', { id: 'hook_of_nobody.1', all: true })), 'USAGE', 'not both')
+  })
+}
+
+function contextSuite(check: CheckApi): void {
+  check('where nobody talked there is no context', async (t: Assert, api) => {
+    t.alike(await api.call('context.list', {}), { contexts: [] })
+    t.is(await codeOf(api.call('context.show', { id: 'ctx_none' })), 'TASK_NOT_FOUND')
   })
 }
 

@@ -9,8 +9,8 @@ import { localMesh, untilAgent, untilOnline } from '../support/nodes.js'
 
 const TIMEOUT = { timeout: 180_000 }
 
-/** A server of 0.3 over REST, whose stream has an artifact in three pieces. */
-async function restServer(t: Assert): Promise<string> {
+/** A server of 0.3 over REST, whose stream has an artifact in these pieces, and whose task has it in three. */
+async function restServer(t: Assert, pieces = ['one ', 'two ', 'three']): Promise<string> {
   const server = http.createServer((asked, response) => {
     const url = `http://${asked.headers.host ?? ''}`
     const about = {
@@ -49,9 +49,7 @@ async function restServer(t: Assert): Promise<string> {
     })
     const events = [
       { task: { ...task, status: status('TASK_STATE_WORKING'), artifacts: [] } },
-      piece('one ', false),
-      piece('two ', true),
-      piece('three', true),
+      ...pieces.map((text, at) => piece(text, at > 0)),
       { statusUpdate: { ...ids, status: status('TASK_STATE_COMPLETED'), final: true } }
     ]
     asked.resume().on('end', () => response.end(events.map((one) => `data: ${JSON.stringify(one)}\n\n`).join('')))
@@ -156,6 +154,88 @@ test(
   }
 )
 
+test(
+  'a stream of one message is one event, over each transport and version, also one hop before its agent',
+  TIMEOUT,
+  async (t) => {
+    const { near, far } = await scene(t, {})
+    for (const [node, place] of [
+      [far, '/agents/talk'],
+      [near, '/agents/talk@far']
+    ] as const) {
+      const events = async (at: string, json: object): Promise<Record<string, unknown>[]> => {
+        const read: Record<string, unknown>[] = []
+        for await (const { data } of streamed(node, place + at, { json })) read.push(data)
+        return read
+      }
+      const rpc = (method: string, params: object) => events('', { jsonrpc: '2.0', id: 1, method, params })
+      const text = JSON.stringify({ message: 'hello' })
+      // The first run starts the process of the agent, which may take long.
+      await call(node, place, 'SendMessage', { message: says('x', '1.0') })
+      const [modern, old] = [() => ({ message: says(text, '1.0') }), () => ({ message: says(text, '0.3') })]
+      const all = [
+        await rpc('SendStreamingMessage', modern()),
+        await events('/message:stream', modern()),
+        await rpc('message/stream', old()),
+        await events('/v1/message:stream', old())
+      ]
+      t.alike(
+        all.map(({ length }) => length),
+        [1, 1, 1, 1],
+        JSON.stringify(all)
+      )
+      const results = all.map(([event]) => (event?.['result'] ?? event) as Record<string, unknown>)
+      interface Said {
+        readonly parts?: readonly { readonly text: string }[]
+        readonly content?: readonly { readonly text: string }[]
+        readonly taskId?: string
+      }
+      const messages = results.map((one) => (one['message'] ?? one) as Said)
+      t.alike(
+        messages.map(({ parts, content, taskId }) => [(parts ?? content)?.[0]?.text, taskId]),
+        all.map(() => ['hello', undefined]),
+        JSON.stringify(results)
+      )
+      t.is(results[2]?.['kind'], 'message')
+      const plain = await rpc('SendStreamingMessage', { message: says('x', '1.0') })
+      t.ok(((plain[0]?.['result'] ?? {}) as { task?: object }).task, 'a plain result is the artifact of a task')
+    }
+  }
+)
+
+test(
+  'an answer that does not fit the schema of a question is refused, and the task waits on, also one hop before its agent',
+  TIMEOUT,
+  async (t) => {
+    const { near, far } = await scene(t, {})
+    const schema = { type: 'object', properties: { seats: { type: 'integer' } }, required: ['seats'] }
+    for (const [node, place] of [
+      [far, '/agents/talk'],
+      [near, '/agents/talk@far']
+    ] as const) {
+      for (const [method, version] of [
+        ['SendMessage', '1.0'],
+        ['message/send', '0.3']
+      ] as const) {
+        const send = async (text: string, more: object = {}) =>
+          (await call(node, place, method, { message: says(text, version, more) })).body
+        const begun = (await send(JSON.stringify({ ask: 'How many?', schema })))['result'] as { task?: object }
+        const { id: taskId } = (begun.task ?? begun) as { id: string }
+        for (const wrong of ['three', '{"seats": "three"}']) {
+          const { code, message } = errorOf(await send(wrong, { taskId }))
+          t.is(code, -32602)
+          t.ok(message.includes('does not fit the schema of the question'), message)
+        }
+        const { message: named } = errorOf(await send('{"seats": 1.5}', { taskId }))
+        t.ok(named.includes('/seats'), named)
+        const fits = (await send('{"seats": 3}', { taskId }))['result'] as { task?: object }
+        const { status } = (fits.task ?? fits) as { status: { state: string } }
+        t.ok(/completed/i.test(status.state), status.state)
+      }
+    }
+  }
+)
+
 test('a repeated message with another webhook adds it once', TIMEOUT, async (t: Assert) => {
   const mesh = await localMesh(t)
   const node = await gatewayNode(mesh, 'near')
@@ -198,6 +278,8 @@ test('ends of external agents reach a client a hop away as they are', TIMEOUT, a
     modern: modern.cardUrl,
     old: old.cardUrl,
     rest: await restServer(t),
+    single: await restServer(t, ['one ']),
+    none: await restServer(t, []),
     denied: await refusing(t, '1.0', 401),
     forbidden: await refusing(t, '0.3', 403)
   })
@@ -222,7 +304,7 @@ test('ends of external agents reach a client a hop away as they are', TIMEOUT, a
     const failed = await end(agent, 'fail')
     t.alike([failed.state, failed.text.includes('thinking')], ['TASK_STATE_FAILED', false], failed.text)
   }
-  t.alike((await end('rest', 'go')).artifacts, ['one two three'])
+  for (const agent of ['rest', 'single', 'none']) t.alike((await end(agent, 'go')).artifacts, ['one two three'], agent)
   t.ok((await end('denied', 'x')).text.includes('HTTP 401'), (await end('denied', 'x')).text)
   t.ok((await end('forbidden', 'x')).text.includes('HTTP 403'))
   const events: unknown[] = []

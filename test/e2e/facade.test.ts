@@ -65,6 +65,9 @@ test('with curl and a token an agent is listed, run and streamed, here and on an
     listed.some(({ name }) => name === 'talk@a') && listed.every(({ name }) => name !== 'talk'),
     'its name is that of its card'
   )
+  const found = async (query: string): Promise<unknown> =>
+    ((await ask(far, `/agents?${query}`)).body['agents'] as { name: string }[]).map(({ name }) => name)
+  t.alike([await found('node=a&skill=talk.say'), await found('node=b&skill=talk.say')], [['talk@a'], []])
   t.is((await ask(far, '/agents/talk@a/run', { json: { prompt: 'from afar' } })).body['result'], 'you said from afar')
   for (const place of ['/agents/talk', '/agents/talk/.well-known/agent-card.json', '/agents/tal@a'])
     t.is((await ask(far, place)).status, 404, place)

@@ -27,8 +27,9 @@ const MODULE = `import { existsSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 export default {
   async run({ input }, { progress, signal }) {
-    if (input.ask) return { a2a: { state: 'input-required', message: input.ask } }
+    if (input.ask) return { a2a: { state: 'input-required', message: input.ask, ...(input.schema ? { schema: input.schema } : {}) } }
     if (input.state) return { a2a: { state: input.state, message: input.why } }
+    if (input.message) return { a2a: { message: input.message } }
     if (input.fail) throw new Error(input.fail)
     for (const [at, chunk] of (input.chunks ?? []).entries()) {
       while (at > 0 && input.gate && !existsSync(input.gate + at)) await wait(20, undefined, { signal })

@@ -15,6 +15,7 @@ import type { Audit, AuditEvent } from '../../src/ports/audit.js'
 import type { ImportedTools } from '../../src/ports/imported-tools.js'
 import type { Ledger } from '../../src/ports/ledger.js'
 import type { NodeApi, Principal } from '../../src/ports/node-api.js'
+import type { ContextStore } from '../../src/ports/task-api.js'
 import type { PushAdmin } from '../../src/ports/push-api.js'
 import { countingIds } from './counting-ids.js'
 import { FakeSource } from './fake-agents.js'
@@ -124,6 +125,8 @@ export interface FakeNodeOptions {
   readonly parts?: Partial<Pick<NodeDeps, 'clock' | 'chance' | 'compileSchema' | 'lastFault'>>
   /** What its API shows of push notifications. Default: it sends none. */
   readonly push?: () => PushAdmin | null
+  /** The contexts of its API. Default: it has no gateway. */
+  readonly contexts?: () => ContextStore | null
 }
 
 /** Several whole nodes in one process, on a net, a log and a clock that the test holds. */
@@ -179,7 +182,8 @@ export class World {
       ledger = createMemoryLedger(),
       policy: policyText = '',
       parts = {},
-      push = () => null
+      push = () => null,
+      contexts = () => null
     }: FakeNodeOptions = {}
   ): Promise<FakeNode> {
     const { log } = this
@@ -247,6 +251,7 @@ export class World {
       stop: () => {},
       tools: NO_SERVERS,
       push,
+      contexts,
       findRemote: () => Promise.reject(new NodeError('INTERNAL', 'nobody to ask here')),
       backup: () => Promise.reject(new NodeError('INTERNAL', 'no backup here')),
       isStopping: () => false,

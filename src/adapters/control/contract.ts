@@ -218,6 +218,7 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
     allowRepeat: z.boolean().exactOptional(),
     record: z.boolean().exactOptional(),
     wantsContent: z.boolean().exactOptional(),
+    context: ref.exactOptional(),
     ...abilities
   }),
   'message.answer': z.strictObject({
@@ -239,6 +240,8 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
   'tasks.list': z.strictObject({ limit: z.int().min(1).max(MAX_LISTED_TASKS).exactOptional() }),
   'tasks.show': z.strictObject({ id: ref }),
   'tasks.cancel': z.strictObject({ id: ref }),
+  'context.list': none,
+  'context.show': z.strictObject({ id: ref }),
   'policy.show': none,
   'policy.test': z.strictObject({
     from: ref,

@@ -9,28 +9,30 @@ import { readStdin } from '../stdin.js'
 const INPUT_MAX = 16_777_216
 
 /** `call <agent|-> <capability> <json|->`, and `call <card URL> [skill] <json|text|->`. */
-export const call: Action = async (context, [agent = '', ...rest], options) => {
-  const level = progressLevel(context, options)
+export const call: Action = async (command, [agent = '', ...rest], options) => {
+  const level = progressLevel(command, options)
   const isRemote = /^(?:https?|a2a-mesh):\/\//i.test(agent)
   if (rest.length < (isRemote ? 1 : 2)) throw missing(isRemote)
   const [capability = '', text = ''] = rest.length === 1 ? [undefined, rest[0]] : rest
-  const json = text === '-' ? await readStdin(INPUT_MAX, { again: context.output.typed }) : text
+  const context = given({ context: textOption(options, 'context') })
+  const json = text === '-' ? await readStdin(INPUT_MAX, { again: command.output.typed }) : text
   if (!isRemote) {
     const params = {
       agent: agent === '-' ? null : agent,
       capability,
       input: jsonArgument(json, 'the input'),
-      ...replyOptions(options)
+      ...replyOptions(options),
+      ...context
     }
-    return await awaitReply(context, { name: 'message.call', params, level })
+    return await awaitReply(command, { name: 'message.call', params, level })
   }
   const skill = capability === '' ? undefined : capability
-  const found = await context.api().call('a2a.find', given({ card: agent, skill }))
+  const found = await command.api().call('a2a.find', given({ card: agent, skill }))
   const input = inputOf(json)
-  const params = { agent: found.agent, capability: found.capability, ...replyOptions(options) }
+  const params = { agent: found.agent, capability: found.capability, ...replyOptions(options), ...context }
   const justification = textOption(options, 'justification')
   const wrapped = found.isWrapped ? given({ card: agent, skill, input, justification }) : input
-  return await awaitReply(context, { name: 'message.call', params: { ...params, input: wrapped }, level })
+  return await awaitReply(command, { name: 'message.call', params: { ...params, input: wrapped }, level })
 }
 
 /** Input that is not JSON is a text: people talk to agents. */

@@ -77,7 +77,11 @@ function bash(places: readonly CompletionTarget[]): string[] {
   const choices = new Map(
     all.filter((one) => one.choices !== undefined).map((one) => [names(one).join('|'), one.choices?.join(' ') ?? ''])
   )
-  const valued = [...new Set(all.filter((one) => takesValue(one) && one.choices === undefined).flatMap(names))]
+  const kinds = new Map(
+    all.filter(({ values }) => values !== undefined).map((one) => [names(one).join('|'), one.values])
+  )
+  const isFree = (one: OptionSpec): boolean => takesValue(one) && one.choices === undefined && one.values === undefined
+  const valued = [...new Set(all.filter(isFree).flatMap(names))]
   const valuesOf = ({ values }: CompletionTarget): string => (values === null ? '' : ` $(_a2a_node_values ${values})`)
   return [
     ...BASH_VALUES,
@@ -86,6 +90,9 @@ function bash(places: readonly CompletionTarget[]): string[] {
     '  COMPREPLY=()',
     '  case "$prev" in',
     ...[...choices].map(([flags, list]) => `    ${flags}) COMPREPLY=($(compgen -W "${list}" -- "$cur")); return ;;`),
+    ...[...kinds].map(
+      ([flags, kind]) => `    ${flags}) COMPREPLY=($(compgen -W "$(_a2a_node_values ${kind})" -- "$cur")); return ;;`
+    ),
     `    ${valued.join('|')}) COMPREPLY=($(compgen -f -- "$cur")); return ;;`,
     '  esac',
     '  for ((i = 1; i < COMP_CWORD; i++)); do',
@@ -112,7 +119,8 @@ function zsh(places: readonly CompletionTarget[]): string[] {
   const escape = (text: string): string =>
     text.replaceAll("'", "'\\''").replaceAll('[', '\\[').replaceAll(']', '\\]').replaceAll(':', '\\:')
   const option = (one: OptionSpec): string[] => {
-    const value = takesValue(one) ? `:value:${one.choices === undefined ? '_files' : `(${one.choices.join(' ')})`}` : ''
+    const files = one.values === undefined ? '_files' : ` _a2a_node_values ${one.values}`
+    const value = takesValue(one) ? `:value:${one.choices === undefined ? files : `(${one.choices.join(' ')})`}` : ''
     return names(one).map((name) => `'${name}[${escape(one.about)}]${value}'`)
   }
   const cases = places.map((place) => {
@@ -151,7 +159,8 @@ function fish(places: readonly CompletionTarget[]): string[] {
     const subs = place.subs.map((sub) => `complete -c a2a-node -f ${condition} -a ${sub.name} -d ${quote(sub.about)}`)
     const options = place.options.map((one) => {
       const flags = names(one).map((name) => (name.startsWith('--') ? `-l ${name.slice(2)}` : `-s ${name.slice(1)}`))
-      const value = one.choices !== undefined ? ` -x -a ${quote(one.choices.join(' '))}` : takesValue(one) ? ' -r' : ''
+      const list = one.choices?.join(' ') ?? (one.values === undefined ? null : `(__a2a_node_values ${one.values})`)
+      const value = list !== null ? ` -x -a ${quote(list)}` : takesValue(one) ? ' -r' : ''
       return `complete -c a2a-node ${condition} ${flags.join(' ')}${value} -d ${quote(one.about)}`
     })
     const values =

@@ -5,7 +5,7 @@ import type { TaskInfo, TaskList } from '../../ports/task-api.js'
 import type { Action, CommandContext } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { showWatch } from '../terminal/live.js'
-import { countOption, durationOption, isSet } from '../options.js'
+import { countOption, durationOption, isSet, type Options, textOption } from '../options.js'
 import { jsonLine, jsonText, type Output, plainText, type Style } from '../terminal/output.js'
 import { type Cell, printFacts, tableLines } from '../terminal/render.js'
 import { eventJson, eventLine } from '../task/events.js'
@@ -28,8 +28,11 @@ const ALL = 'a2a-node tasks'
 /** Rows of `tasks` unless `--limit` or `--all` says otherwise. */
 const ROWS = 50
 
-/** `tasks`: the newest; with `--watch` again at each change. */
-export const tasks: Action = async ({ output, api }, _args, options) => {
+/** `tasks`: the newest; with `--watch` again at each change; with `--context` one conversation. */
+export const tasks: Action = async (context, _args, options) => {
+  const { output, api } = context
+  const contextId = textOption(options, 'context')
+  if (contextId !== undefined) return await showContext(context, contextId, options)
   const limit = countOption(options, 'limit', [1, MAX_LISTED_TASKS])
   const isAll = isSet(options, 'all')
   if (isAll && limit !== undefined)
@@ -41,6 +44,28 @@ export const tasks: Action = async ({ output, api }, _args, options) => {
   const found = await api().call('tasks.list', query)
   if (output.json) output.object('tasks@1', { ...found, tasks: found.tasks.map((one) => output.hinted(one)) })
   else for (const line of await lines(found)) output.print(line)
+  return EXIT.ok
+}
+
+/** `tasks --context`: each message with its time, sender, task and state, then its text. */
+async function showContext({ output, api }: CommandContext, text: string, options: Options): Promise<number> {
+  if (['watch', 'all', 'limit'].some((name) => options[name] !== undefined))
+    throw new NodeError('USAGE', '--context takes neither --watch, --all nor --limit', {
+      next: ['a2a-node tasks --help']
+    })
+  const found = await api().call('context.show', { id: text })
+  if (output.json) {
+    output.object('context@1', found)
+    return EXIT.ok
+  }
+  output.print(output.paint('bold', `context ${shown(found.id)}`))
+  if (found.more) output.print('older messages, or some in between, are left out')
+  for (const { at, role, caller, agent, taskId, state, text: words } of found.turns) {
+    const from = role === 'user' ? `${shown(caller)} to ${shown(agent)}` : shown(agent)
+    const task = taskId === null ? '' : `  ${shown(taskId)}${state === null ? '' : ` ${state}`}`
+    output.print(output.paint('dim', `${timeText(at)}  ${from}${task}`))
+    output.print(plainText(words).replace(/^/gm, '  '))
+  }
   return EXIT.ok
 }
 

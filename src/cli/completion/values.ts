@@ -17,6 +17,7 @@ const VALUES: Readonly<Record<string, ReadValues>> = {
   documents: async (api) => (await api.call('documents.list', {}, WAIT)).documents.map(({ name }) => name),
   swarms: async (api) => (await api.call('swarm.list', {}, WAIT)).swarms.map(({ id }) => id),
   tasks: async (api) => (await api.call('tasks.list', { limit: MAX_VALUES }, WAIT)).tasks.map(({ id }) => id),
+  contexts: async (api) => (await api.call('context.list', {}, WAIT)).contexts.map(({ id }) => id),
   approvals: async (api) => (await api.call('approvals.list', {}, WAIT)).approvals.map(({ id }) => id)
 }
 

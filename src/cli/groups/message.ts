@@ -19,6 +19,11 @@ export const PROGRESS: readonly OptionSpec[] = [
   { flags: '--follow', about: 'report progress and text on stderr, also where it is no terminal (default on one)' },
   { flags: '--quiet', about: 'no progress on stderr; errors stay' }
 ]
+const CONTEXT: OptionSpec = {
+  flags: '--context <id>',
+  about: 'the next turn of a context: its agent gets the earlier ones; new begins one',
+  values: 'contexts'
+}
 const CTRL_C = ['Ctrl-C gives up: the node cancels the work. With --no-wait it runs on.']
 
 /** Commands that send a message to agents. */
@@ -48,7 +53,7 @@ export const MESSAGE_COMMANDS: readonly CommandRow[] = [
     args: '<agent> <capability> [json]',
     about: 'run one capability of an agent; - as agent: any that can',
     group: 'Agents',
-    options: [JUSTIFICATION, TIMEOUT, NO_WAIT, ALLOW_REPEAT, ...PROGRESS],
+    options: [JUSTIFICATION, TIMEOUT, NO_WAIT, ALLOW_REPEAT, CONTEXT, ...PROGRESS],
     more: [
       '- as json reads it from stdin.',
       'call <card URL> [skill] <json or text> asks an A2A agent that is not in the mesh.',

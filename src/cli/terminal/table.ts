@@ -25,6 +25,8 @@ export interface OptionSpec {
   readonly repeat?: true
   /** Values that a second word completes: `--results files DIR` is `--results files=DIR`. */
   readonly pairs?: readonly string[]
+  /** Kind of its values in `completion values`. */
+  readonly values?: string
   /** Not shown in help and completion. */
   readonly hidden?: true
 }
@@ -148,7 +150,7 @@ const NODE: readonly CommandRow[] = [
       'zsh:   a2a-node completion zsh > "${fpath[1]}/_a2a-node"',
       'fish:  a2a-node completion fish > ~/.config/fish/completions/a2a-node.fish',
       'The scripts ask the running node: a2a-node completion values tasks',
-      '(peers, agents, documents, swarms, tasks or approvals)'
+      '(peers, agents, documents, swarms, tasks, contexts or approvals)'
     ],
     load: async () => (await import('../commands/completion.js')).completion
   }
@@ -191,7 +193,8 @@ const WORK: readonly CommandRow[] = [
     options: [
       WATCH,
       { flags: '--limit <n>', about: 'at most this number (default: 50)' },
-      { flags: '--all', about: 'every stored task' }
+      { flags: '--all', about: 'every stored task' },
+      { flags: '--context <id>', about: 'the conversation of a context, oldest turn first', values: 'contexts' }
     ],
     load: async () => (await import('../commands/tasks.js')).tasks,
     sub: TASK_COMMANDS

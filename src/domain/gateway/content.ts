@@ -34,7 +34,7 @@ export interface AnswerResult {
 }
 
 /** Media type of the schema of an answer to a question. */
-const SCHEMA_TYPE = 'application/schema+json'
+export const SCHEMA_TYPE = 'application/schema+json'
 
 /** The member of a result, or of a report of progress, that speaks of the task itself. */
 const ABOUT = 'a2a'

@@ -3,7 +3,7 @@ import { jsonFault, type JsonLimits, SIZED_LIMITS } from '../../kit/json.js'
 import { boundedHistory, type History, MAX_HISTORY_BYTES } from './conversation.js'
 import { GrowingArtifacts } from './growing-artifacts.js'
 import { MAX_PARTS, type Message, type Part } from './message.js'
-import { type GatewayEvent, RESTING_STATES } from './task.js'
+import { type GatewayEvent, type GatewayTask, RESTING_STATES } from './task.js'
 
 /** Bytes of JSON of one part of an earlier message. */
 export const MAX_HISTORY_PART = 32_768
@@ -16,6 +16,21 @@ export interface HistoryEntry {
   readonly message: Message
 }
 
+/** A message of a client and its answer. */
+export type ContextExchange = readonly [asked: HistoryEntry, answer: HistoryEntry]
+
+/** The client, context and agent (`agentId@nodeId`) of a conversation. */
+export type ContextPlace = Pick<GatewayTask, 'owner' | 'contextId' | 'agent'>
+
+/** A message of a context, with its client and its agent. */
+export type ContextEntry = HistoryEntry & Pick<ContextPlace, 'owner' | 'agent'>
+
+/** Messages of a context, the oldest first. `isCut`: older ones, or some in between, are left out. */
+export interface ContextEntries {
+  readonly entries: readonly ContextEntry[]
+  readonly isCut: boolean
+}
+
 /** The messages of some events of a task. */
 export interface TurnFold {
   readonly entries: readonly HistoryEntry[]
@@ -26,12 +41,16 @@ export interface TurnFold {
 /**
  * The messages that a client and an agent exchanged by the events of a task, which follow each other: the client's as
  * they came, and one of the agent where the task came to rest, with its artifacts since the client's and its words.
+ * `metadata.leftOut` of a message: the number of missing events before its last one.
  */
 export function foldTurns(taskId: string, events: readonly GatewayEvent[], from: number): TurnFold {
   const entries: HistoryEntry[] = []
   let generation = from
   let artifacts = new GrowingArtifacts()
+  let [last, leftOut] = [from, 0]
   for (const event of events) {
+    leftOut += event.generation - last - 1
+    last = event.generation
     if (event.type === 'artifact') {
       artifacts.take(event.artifact, event.append)
       continue
@@ -39,11 +58,16 @@ export function foldTurns(taskId: string, events: readonly GatewayEvent[], from:
     if (event.type === 'status' && !RESTING_STATES.has(event.state)) continue
     generation = event.generation
     const { at } = event
-    if (event.type === 'message') entries.push({ at, message: earlier({ ...event.message, taskId }) })
+    const add = (message: Message): void => {
+      const metadata = leftOut === 0 ? {} : { metadata: { ...message.metadata, leftOut } }
+      entries.push({ at, message: earlier({ ...message, taskId, ...metadata }) })
+      leftOut = 0
+    }
+    if (event.type === 'message') add(event.message)
     else {
       const parts = [...artifacts.all().flatMap(({ parts: all }) => joined(all)), ...(event.message?.parts ?? [])]
       const messageId = event.message?.messageId ?? `${taskId}.${event.generation}`
-      if (parts.length > 0) entries.push({ at, message: earlier({ messageId, role: 'agent', parts, taskId }) })
+      if (parts.length > 0) add({ messageId, role: 'agent', parts })
     }
     artifacts = new GrowingArtifacts()
   }

@@ -11,6 +11,7 @@ import type { CallerAuthority } from '../../domain/routing/effective.js'
 import { tierText } from '../../domain/routing/tier.js'
 import type { Severity, QuestionKind } from '../../domain/task/question.js'
 import type { AgentHealth } from '../../ports/agent-runtime.js'
+import type { ContextStore } from '../../ports/task-api.js'
 import type { AgentDetail, AgentInfo, Calls, Reply, TaskInfo } from '../../ports/node-api.js'
 import type { Task } from '../../domain/task/task.js'
 import { broadcastError, type MessageOutcome, refusingRule } from './broadcast-outcome.js'
@@ -25,6 +26,7 @@ import type { Answer } from '../requests/caller/request-codec.js'
 import type { DraftHead } from '../messaging/outbound.js'
 import { previewOf } from '../../kit/preview.js'
 import { agentProblems } from '../agents/health.js'
+import { openTurn, type ContextTurn, type ContextTurnDeps } from './contexts.js'
 import { findAgent } from '../cards/select-target.js'
 
 /** Dependencies of the calls about agents and messages. */
@@ -43,7 +45,7 @@ export interface MessagesApiDeps
     >,
     CallQuestionsDeps,
     Pick<Pipelines, 'outbound' | 'requests' | 'selector'> {
-  readonly deps: Pick<NodeDeps, 'clock' | 'ids' | 'logState' | 'membership' | 'settings'>
+  readonly deps: Pick<NodeDeps, 'clock' | 'ids' | 'logState' | 'membership' | 'settings'> & ContextTurnDeps
 }
 
 /** Rows of `agents`: this node's first, then by address, without the operator. A sandboxed caller sees its sandbox. */
@@ -136,9 +138,9 @@ export async function sendText(
 export async function callCapability(
   node: MessagesApiDeps,
   params: Calls['message.call']['params'],
-  { by, as, ...followed }: ApiCaller
+  { by, as, store, ...followed }: ApiCaller & { store(): ContextStore }
 ): Promise<Reply> {
-  const { agent, justification } = params
+  const { agent, justification, context } = params
   const sees = (one: RegisteredCard): boolean => node.visibility.toCaller(one, by)
   const head = headOf(node, 'request', {
     onBehalfOf: by,
@@ -161,7 +163,10 @@ export async function callCapability(
       }
     )
   }
-  return ask(node, params, { target, onBehalfOf: by, as, signal: undefined, ...followed })
+  const turn =
+    context === undefined ? null : await openTurn(node, { store: store(), context }, { target, input: params.input })
+  const to = { target, onBehalfOf: by, as, signal: undefined, ...followed }
+  return ask(node, turn === null ? params : { ...params, turn }, to)
 }
 
 /** `message.judge`: the verdicts of this node's rules on calls of an agent, without a message or a record. */
@@ -259,6 +264,8 @@ interface Matter {
   readonly wantsContent?: boolean
   readonly takes?: readonly QuestionKind[]
   readonly logLevel?: Severity
+  /** The turn of a context that it is. */
+  readonly turn?: ContextTurn
 }
 
 /** The caller of a message. */
@@ -278,7 +285,7 @@ async function ask(
   const { target, onBehalfOf, as, signal, onAsked } = to
   const { clock, settings } = node.deps
   const from = clock.monotonic()
-  const isWaiting = question.wait ?? true
+  const { wait: isWaiting = true, turn } = question
   const asking = {
     sender: senderOf(node, as),
     target,
@@ -292,7 +299,8 @@ async function ask(
     allowRepeat: question.allowRepeat ?? false,
     mayGoUnrecorded: question.record === false,
     wantsContent: question.wantsContent ?? false,
-    ...(question.justification === undefined ? {} : { justification: question.justification })
+    ...(question.justification === undefined ? {} : { justification: question.justification }),
+    ...(turn === undefined ? {} : { conversation: turn.conversation, names: turn.names })
   }
   const { owner, client: hooks } = to
   // Nobody follows a call that does not wait.
@@ -304,11 +312,15 @@ async function ask(
     .ask(questions === null ? asking : { ...asking, questions })
     .catch((error: unknown) => refusedAsking(node, target, error))
   onAsked?.(asked)
+  const recorded = turn === undefined ? null : asked.answer.then((answer) => turn.answered(answer))
   const { requestId, correlationId, taskId } = asked
   const agent = node.directory.shownAddress(target)
   const ended = isWaiting ? await untilAnswered(asked, signal).finally(() => questions?.close()) : null
-  const { outcome, payload, error } = ended === null ? QUEUED : answered(node, target, ended)
-  return { requestId, correlationId, agent, taskId, outcome, payload, error, latencyMs: elapsed(node, from) }
+  // The next turn has this one in its history.
+  if (isWaiting) await recorded
+  const given = ended === null ? QUEUED : answered(node, target, ended)
+  const context = turn === undefined ? {} : { contextId: turn.conversation.contextId }
+  return { requestId, correlationId, agent, taskId, ...given, latencyMs: elapsed(node, from), ...context }
 }
 
 /** @throws NodeError the refusal of a request, with the agent's name in its next steps. */

@@ -10,6 +10,7 @@ import { isActive } from '../../domain/membership/view.js'
 import type { CallerAuthority, CertifiedPower } from '../../domain/routing/effective.js'
 import type { OAuthCalls, OAuthAdmin } from '../../ports/oauth-api.js'
 import type { ImportedTools } from '../../ports/imported-tools.js'
+import type { ContextStore } from '../../ports/task-api.js'
 import type { PushAdmin } from '../../ports/push-api.js'
 import type {
   BackupInfo,
@@ -24,6 +25,7 @@ import type {
   WatchName
 } from '../../ports/node-api.js'
 import { beyondAuthority, refuseBeyondAuthority } from './call-rights.js'
+import { CONTEXT_CALLS, contextStore } from './contexts.js'
 import { callCapability, judgeCalls, listAgents, sendText, showAgent } from './messages.js'
 import { listApprovals } from './approvals.js'
 import { decideAnywhere, listMachines, showAnywhere } from './machine-approvals.js'
@@ -92,6 +94,8 @@ export interface ApiHost {
   http(): string | null
   /** Push notifications of the A2A gateway; null without one. */
   push(): PushAdmin | null
+  /** Conversations of callers of the A2A gateway; null without one. */
+  contexts(): ContextStore | null
 }
 
 /** Facts of this node, as `start` prints them. */
@@ -177,6 +181,12 @@ interface ApiCall extends DocumentApiCaller {
 
 function apiCall(host: ApiHost, principal: Principal): ApiCall {
   return { host, node: host.node, principal, by: powerIn(principal), certified: certified(principal) }
+}
+
+/** The caller of a message. */
+function senderIn(caller: ApiCall) {
+  const { principal, by } = caller
+  return { by, as: principal.agentId, owner: ownerOf(principal), store: () => contextStore(caller) }
 }
 
 /** The required scope and the function of each call. */
@@ -321,15 +331,10 @@ const CALLS: CallTable = {
   'mesh.set': ['admin', ({ node, timeoutMs }, params) => setSettings(node, params, timeoutMs)],
   'agents.list': ['read', ({ node, by }, params) => listAgents(node, params, by)],
   'agents.show': ['read', ({ node, by }, { agent }) => showAgent(node, agent, by)],
-  'message.send': [
-    'send',
-    ({ node, principal, by }, params, signal) =>
-      sendText(node, params, { by, as: principal.agentId, signal, owner: ownerOf(principal) })
-  ],
+  'message.send': ['send', (caller, params, signal) => sendText(caller.node, params, { ...senderIn(caller), signal })],
   'message.call': [
     'send',
-    ({ node, principal, by }, params, signal) =>
-      callCapability(node, params, { by, as: principal.agentId, signal, owner: ownerOf(principal) })
+    (caller, params, signal) => callCapability(caller.node, params, { ...senderIn(caller), signal })
   ],
   'message.answer': ['send', ({ node, principal }, params) => answerCall(node, params, principal)],
   'message.judge': [
@@ -347,6 +352,7 @@ const CALLS: CallTable = {
   ...POLICY_CALLS,
   ...CLIENT_CALLS,
   ...OAUTH_CALLS,
+  ...CONTEXT_CALLS,
   ...DOCUMENT_CALLS
 }
 
@@ -420,22 +426,14 @@ const WATCHES: { readonly [N in WatchName]: WatchRow<N, ApiCall> } = {
   ],
   'message.send': [
     'send',
-    ({ node, principal, by }, params, to) =>
-      followMessage(
-        node,
-        (hooks) => sendText(node, params, { by, as: principal.agentId, owner: ownerOf(principal), ...hooks }),
-        to
-      ),
+    (caller, params, to) =>
+      followMessage(caller.node, (hooks) => sendText(caller.node, params, { ...senderIn(caller), ...hooks }), to),
     'all'
   ],
   'message.call': [
     'send',
-    ({ node, principal, by }, params, to) =>
-      followMessage(
-        node,
-        (hooks) => callCapability(node, params, { by, as: principal.agentId, owner: ownerOf(principal), ...hooks }),
-        to
-      ),
+    (caller, params, to) =>
+      followMessage(caller.node, (hooks) => callCapability(caller.node, params, { ...senderIn(caller), ...hooks }), to),
     'all'
   ],
   ...DOCUMENT_WATCHES,

@@ -3,7 +3,7 @@ import { fromUtf8, utf8 } from '../../kit/ids.js'
 import { isRecord } from '../../kit/json.js'
 import { sizeOf } from '../../kit/size.js'
 import { MAX_HISTORY } from '../../domain/gateway/conversation.js'
-import { earlier, type HistoryEntry } from '../../domain/gateway/conversation-turns.js'
+import { earlier, type ContextExchange } from '../../domain/gateway/conversation-turns.js'
 import { ANSWER_RANGE, GATEWAY_KEYS } from '../../domain/gateway/records.js'
 import type { LedgerChange } from '../../ports/ledger.js'
 import type { TaskLogDeps } from './task-log.js'
@@ -17,9 +17,6 @@ const [MAX_FRESH, MAX_FRESH_BYTES] = [4096, 16_777_216]
 /** Records per read. */
 const READ_RECORDS = 256
 
-/** A message of a client and its answer. */
-export type AnsweredMessage = readonly [asked: HistoryEntry, answer: HistoryEntry]
-
 interface AnswerEntry {
   readonly owner: string
   readonly context: string
@@ -30,7 +27,7 @@ interface AnswerEntry {
 /** An answer in memory alone. */
 interface FreshAnswer {
   readonly owner: string
-  readonly exchange: AnsweredMessage
+  readonly exchange: ContextExchange
   readonly bytes: number
 }
 
@@ -70,9 +67,9 @@ export class AnswerLog {
   }
 
   /** The newest exchanges of a context, the oldest first; all are on record now. @throws NodeError STORE_DAMAGED */
-  async of(context: string): Promise<readonly AnsweredMessage[]> {
+  async of(context: string): Promise<readonly ContextExchange[]> {
     const { ledger } = this.#deps
-    const read: AnsweredMessage[] = []
+    const read: ContextExchange[] = []
     for (const key of [...(this.#contexts.get(context) ?? [])].slice(-MAX_HISTORY)) {
       const bytes = await ledger.get(key)
       const one = bytes === null ? null : decoded(bytes)
@@ -85,8 +82,14 @@ export class AnswerLog {
     return [...read, fresh.exchange]
   }
 
+  /** Every context with answers, and the time of the newest one: unix milliseconds. */
+  *contexts(): IterableIterator<readonly [context: string, at: number]> {
+    for (const [context, keys] of this.#contexts) yield [context, this.#kept.get([...keys].at(-1) ?? '')?.at ?? 0]
+    for (const [context, { exchange }] of this.#fresh) if (!this.#contexts.has(context)) yield [context, exchange[1].at]
+  }
+
   /** Remembers the first exchange of a context that no client has named yet. */
-  remember(owner: string, context: string, exchange: AnsweredMessage): void {
+  remember(owner: string, context: string, exchange: ContextExchange): void {
     const bytes = sizeOf(exchange)
     this.#fresh.set(context, { owner, exchange, bytes })
     this.#freshBytes += bytes
@@ -114,13 +117,13 @@ export class AnswerLog {
   }
 
   /** Records an exchange. Resolves when it is durable. @throws NodeError of the ledger */
-  async put(owner: string, context: string, exchange: AnsweredMessage): Promise<void> {
+  async put(owner: string, context: string, exchange: ContextExchange): Promise<void> {
     await this.#deps.ledger.commit(this.#changes(owner, context, exchange))
   }
 
-  #changes(owner: string, context: string, exchange: AnsweredMessage): LedgerChange[] {
+  #changes(owner: string, context: string, exchange: ContextExchange): LedgerChange[] {
     const [asked, { at, message }] = exchange
-    const short: AnsweredMessage = [
+    const short: ContextExchange = [
       { at: asked.at, message: earlier(asked.message) },
       { at, message: earlier(message) }
     ]
@@ -200,9 +203,9 @@ export class AnswerLog {
 /** Decodes a record of this node; null for an invalid one. */
 function decoded(
   bytes: Uint8Array
-): { readonly owner: string; readonly context: string; readonly exchange: AnsweredMessage } | null {
+): { readonly owner: string; readonly context: string; readonly exchange: ContextExchange } | null {
   try {
-    const [owner, context, exchange] = JSON.parse(fromUtf8(bytes)) as [string, string, AnsweredMessage]
+    const [owner, context, exchange] = JSON.parse(fromUtf8(bytes)) as [string, string, ContextExchange]
     return isRecord(exchange[0].message) && isRecord(exchange[1].message) ? { owner, context, exchange } : null
   } catch {
     return null

@@ -6,10 +6,21 @@ import {
   type History,
   MAX_HISTORY
 } from '../../domain/gateway/conversation.js'
-import { ConversationWindow, earlier, foldTurns, type HistoryEntry } from '../../domain/gateway/conversation-turns.js'
+import {
+  type ContextEntries,
+  type ContextEntry,
+  type ContextExchange,
+  type ContextPlace,
+  ConversationWindow,
+  earlier,
+  foldTurns,
+  type HistoryEntry
+} from '../../domain/gateway/conversation-turns.js'
 import type { Message } from '../../domain/gateway/message.js'
 import type { GatewayEvent, GatewayTask } from '../../domain/gateway/task.js'
-import type { AnswerLog, AnsweredMessage } from './answer-log.js'
+import type { TaskState } from '../../domain/task/task.js'
+import type { ContextStore } from '../../ports/task-api.js'
+import type { AnswerLog } from './answer-log.js'
 import type { TaskIndex } from './task-index.js'
 import type { TaskLog } from './task-log.js'
 
@@ -26,11 +37,11 @@ const NOTHING: Promise<unknown> = Promise.resolve()
 const NONE: ReadonlyMap<string, number> = new Map()
 
 /** The client, context and agent of a conversation, and the task that is continued, if any. */
-export type ConversationPlace = Pick<GatewayTask, 'owner' | 'contextId' | 'agent'> & { readonly taskId?: string }
+export type ConversationPlace = ContextPlace & { readonly taskId?: string }
 
 /** Dependencies of {@link Conversations}. */
 interface ConversationsDeps {
-  readonly index: Pick<TaskIndex, 'inContext' | 'get'>
+  readonly index: Pick<TaskIndex, 'inContext' | 'get' | 'all' | 'owners'>
   readonly log: Pick<TaskLog, 'events'>
   readonly answers: AnswerLog
 }
@@ -42,7 +53,7 @@ interface OpenWindow {
 }
 
 /** The messages between clients and agents, by context: read from the logs of tasks, and kept in memory. */
-export class Conversations {
+export class Conversations implements ContextStore {
   readonly #deps: ConversationsDeps
   readonly #windows = new BoundedMap<string, OpenWindow>(MAX_WINDOWS)
   /** Reads and writes under way, by window. */
@@ -58,7 +69,7 @@ export class Conversations {
   }
 
   /** A message was answered without a task. `isFirst`: it began the context. Resolves when it is durable. */
-  async answered(place: ConversationPlace, exchange: AnsweredMessage, isFirst: boolean): Promise<void> {
+  async answered(place: ConversationPlace, exchange: ContextExchange, isFirst: boolean): Promise<void> {
     const { answers } = this.#deps
     if (isFirst) return answers.remember(place.owner, keyOf(place), exchange)
     await this.#inTurn(place, async (key) => {
@@ -77,6 +88,44 @@ export class Conversations {
     } finally {
       if (this.#turns.get(key) === turn) this.#turns.delete(key)
     }
+  }
+
+  /** Every context of every caller, with the time of its newest change: unix milliseconds. */
+  contexts(): Map<string, number> {
+    const { index, answers } = this.#deps
+    const found = new Map<string, number>()
+    const add = (id: string, at: number): void => void found.set(id, Math.max(at, found.get(id) ?? 0))
+    for (const { contextId, updatedAt } of index.all()) add(contextId, updatedAt)
+    for (const [key, at] of answers.contexts()) add(placeOf(key).contextId, at)
+    return found
+  }
+
+  /** The newest messages of a context with all callers and agents. @throws NodeError STORE_DAMAGED */
+  async all(contextId: string): Promise<ContextEntries> {
+    const { index, answers } = this.#deps
+    const entries: ContextEntry[] = []
+    let isCut = false
+    let bytes = 0
+    const add = ({ owner, agent }: Pick<GatewayTask, 'owner' | 'agent'>, some: readonly HistoryEntry[]): void => {
+      for (const entry of some) entries.push({ ...entry, owner, agent })
+    }
+    for (const owner of index.owners()) {
+      const { tasks, isCut: isMore } = index.inContext(owner, contextId, MAX_CONTEXT_TASKS)
+      isCut ||= isMore
+      for (const task of tasks) {
+        const events = bytes > MAX_READ_BYTES ? [] : await this.#events(task.id, 0, task.generation)
+        isCut ||= events.length < task.generation
+        for (const event of events) bytes += sizeOf(event)
+        add(task, foldTurns(task.id, events, 0).entries)
+      }
+    }
+    for (const [key] of [...answers.contexts()].filter(([one]) => placeOf(one).contextId === contextId))
+      add(placeOf(key), (await answers.of(key)).flatMap(shortened))
+    return { entries: entries.sort((a, b) => a.at - b.at), isCut }
+  }
+
+  stateOf(taskId: string): TaskState | undefined {
+    return this.#deps.index.get(taskId)?.state
   }
 
   /** The conversation of a turn. @throws NodeError STORE_DAMAGED */
@@ -101,6 +150,7 @@ export class Conversations {
       const isFull = count >= MAX_HISTORY || bytes > MAX_READ_BYTES
       if (from < generation && isFull) window.cut()
       const events = from === generation || isFull ? [] : await this.#events(id, from, generation)
+      if (events.length > 0 && events.length < generation - from) window.cut()
       const fold = isFull ? { entries: [], generation } : foldTurns(id, events, from)
       for (const event of events) bytes += sizeOf(event)
       count += fold.entries.length
@@ -129,7 +179,7 @@ export class Conversations {
     return { tasks: tasks.filter((one) => one.agent === agent), isCut }
   }
 
-  /** Of many events only the first and the last: between them are pieces of artifacts. */
+  /** Of many events only the first and the last. The fold of the turns counts those in between. */
   async #events(id: string, from: number, to: number): Promise<readonly GatewayEvent[]> {
     const { log } = this.#deps
     if (to - from <= FIRST_EVENTS + LAST_EVENTS) return await log.events(id, from, to)
@@ -141,7 +191,13 @@ function keyOf({ owner, contextId, agent }: ConversationPlace): string {
   return JSON.stringify([owner, contextId, agent])
 }
 
-function shortened(exchange: AnsweredMessage): readonly HistoryEntry[] {
+/** The place of a key. */
+function placeOf(key: string): ContextPlace {
+  const [owner, contextId, agent] = JSON.parse(key) as [string, string, string]
+  return { owner, contextId, agent }
+}
+
+function shortened(exchange: ContextExchange): readonly HistoryEntry[] {
   return exchange.map(({ at, message }) => ({ at, message: earlier(message) }))
 }
 

@@ -25,6 +25,7 @@ import type { Tier } from '../../domain/routing/tier.js'
 import type { AccessControl, Refusal } from '../policy/access-control.js'
 import { type Message, saysTheSame } from '../../domain/gateway/message.js'
 import { ASKING_STATES, type GatewayTask } from '../../domain/gateway/task.js'
+import { answerFault } from '../../domain/gateway/question-answer.js'
 import type { TaskLog } from './task-log.js'
 import { MAX_TASK_BYTES, MAX_TASK_EVENTS } from './turn-runner.js'
 
@@ -36,6 +37,7 @@ interface AgentResolverDeps extends NameDeps {
   readonly agents: AgentHost
   readonly clock: NodeDeps['clock']
   readonly toAgentJson: NodeDeps['toAgentJson']
+  readonly compileSchema: NodeDeps['compileSchema']
   readonly visibility: Visibility
   readonly accessControl: AccessControl
   readonly checkShare: CheckShare
@@ -185,16 +187,21 @@ export class AgentResolver {
   }
 
   /**
-   * Checks that a client may send a message to a task, and that it fits its agent, as far as this node knows. A refused
-   * answer leaves the task waiting. @throws NodeError INVALID_INPUT, and the errors of a member's rights
+   * Checks that a client may send a message to a task, and that it fits the schema of the question and its agent, as far
+   * as this node knows. A refused answer leaves the task waiting. @throws NodeError INVALID_INPUT, and the errors of a member's rights
    */
   checkAnswer(by: Principal, { task, message }: Pick<DuplicateMessage, 'task' | 'message'>): void {
     const { capability, state } = task
     const address = parseAddress(task.agent)
     if (address === null) return
     this.#checkMember(by, { address, capability, message })
-    const { agents, checkShare, self } = this.#deps
-    if (!ASKING_STATES.has(state) || address.nodeId !== self || !agents.has(address.agentId)) return
+    const { agents, checkShare, self, compileSchema } = this.#deps
+    if (!ASKING_STATES.has(state)) return
+    const misfit = checkShare.within(memberBehind(by) ?? self, () =>
+      answerFault(compileSchema, task.message, message.parts)
+    )
+    if (misfit !== null) throw misfit
+    if (address.nodeId !== self || !agents.has(address.agentId)) return
     const input = this.#deps.toAgentJson(inputOf(message.parts))
     const fault = checkShare.within(memberBehind(by) ?? self, () =>
       agents.inputFault(address.agentId, capability, input)

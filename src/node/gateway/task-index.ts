@@ -106,6 +106,11 @@ export class TaskIndex {
     return { tasks: tasks.reverse(), isCut: ids.length > most }
   }
 
+  /** The owners of tasks. */
+  owners(): IterableIterator<string> {
+    return this.#owners.keys()
+  }
+
   /** Forgets a task. */
   remove(task: GatewayTask): void {
     const known = this.#byId.get(task.id)

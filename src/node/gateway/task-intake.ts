@@ -1,4 +1,4 @@
-import type { AbortSignalLike } from '../../kit/clock.js'
+import type { AbortSignalLike, Clock } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
 import { TransientMap } from '../../kit/transient.js'
 import { addressText, type AgentAddress } from '../../domain/card/card.js'
@@ -12,6 +12,7 @@ import {
   type GatewayState,
   type GatewayTask
 } from '../../domain/gateway/task.js'
+import { wholeAnswer } from '../../domain/gateway/whole-answer.js'
 import type { GatewaySend, OutputRules } from '../../ports/gateway.js'
 import type { Principal } from '../../ports/node-api.js'
 import type { NodeDeps } from '../dependencies.js'
@@ -287,20 +288,60 @@ export class TaskIntake {
   }
 }
 
+/** How long a stream waits for a message that is its whole answer before it begins with a task, in milliseconds. */
+export const WHOLE_ANSWER_MS = 2000
+
+/** Dependencies of {@link TaskStates}. */
+interface TaskStatesDeps {
+  readonly index: Pick<TaskIndex, 'get'>
+  readonly log: Pick<TaskLog, 'on' | 'events'>
+  readonly clock: Clock
+}
+
 /** The durable states of tasks. */
 export class TaskStates {
-  readonly #index: Pick<TaskIndex, 'get'>
-  readonly #log: Pick<TaskLog, 'on'>
+  readonly #deps: TaskStatesDeps
 
-  constructor(index: Pick<TaskIndex, 'get'>, log: Pick<TaskLog, 'on'>) {
-    this.#index = index
-    this.#log = log
+  constructor(deps: TaskStatesDeps) {
+    this.#deps = deps
   }
 
   /** True when a task is durably in one of these states, or gone. */
   isIn(id: string, states: ReadonlySet<GatewayState>): boolean {
-    const task = this.#index.get(id)
+    const task = this.#deps.index.get(id)
     return task === undefined || states.has(task.state)
+  }
+
+  /**
+   * The message that is the whole answer to a task, once the agent has sent anything. null for any other answer, after
+   * {@link WHOLE_ANSWER_MS}, and when the signal aborts. @throws NodeError STORE_DAMAGED
+   */
+  async wholeAnswer(id: string, signal?: AbortSignalLike): Promise<Message | null> {
+    const { index, log, clock } = this.#deps
+    let wake = (): void => {}
+    let isLate = false
+    const end = (): void => {
+      isLate = true
+      wake()
+    }
+    const unlisten = log.on(id, () => wake())
+    const timer = clock.after(WHOLE_ANSWER_MS, end)
+    signal?.addEventListener('abort', end)
+    try {
+      for (;;) {
+        const changed = new Promise<void>((resolve) => {
+          wake = resolve
+        })
+        const answer = wholeAnswer(await log.events(id, 0, index.get(id)?.generation ?? 0))
+        if (answer !== undefined) return answer
+        if (isLate || signal?.aborted === true || index.get(id) === undefined) return null
+        await changed
+      }
+    } finally {
+      unlisten()
+      clock.clear(timer)
+      signal?.removeEventListener('abort', end)
+    }
   }
 
   /** Waits until a task is durably in one of these states. Resolves early when the signal aborts. */
@@ -308,7 +349,7 @@ export class TaskStates {
     const isThere = (): boolean => this.isIn(id, states) || signal?.aborted === true
     if (isThere()) return
     await new Promise<void>((resolve) => {
-      const unlisten = this.#log.on(id, () => isThere() && done())
+      const unlisten = this.#deps.log.on(id, () => isThere() && done())
       signal?.addEventListener('abort', done)
       function done(): void {
         unlisten()

@@ -20,6 +20,7 @@ import type {
   GatewaySend,
   OutputRules
 } from '../../ports/gateway.js'
+import type { ContextStore } from '../../ports/task-api.js'
 import type { Principal } from '../../ports/node-api.js'
 import { allow, ownerOf } from './caller.js'
 import { TaskIndex, Retention } from './task-index.js'
@@ -59,6 +60,8 @@ export interface GatewayOptions {
 /** The tasks of A2A clients: each is a log of events in the ledger, and its turns are requests of the node. */
 export class TaskService implements Gateway {
   readonly push: PushService | null
+  /** The conversations of all callers, for the operator of the node. */
+  readonly contexts: ContextStore
   readonly #node: TaskServiceDeps
   readonly #index = new TaskIndex()
   readonly #log: TaskLog
@@ -88,6 +91,7 @@ export class TaskService implements Gateway {
     const deps = { node: node.deps, log: this.#log, taskOf: (id: string) => this.#index.get(id), find }
     this.push = push === null ? null : new PushService({ ...deps, ...push })
     const conversations = new Conversations({ index: this.#index, log: this.#log, answers: this.#answers })
+    this.contexts = conversations
     this.#runs = new TurnRunner(node, this.#log, {
       taskOf: (id) => this.#log.changing(id) ?? this.#index.get(id),
       rules,
@@ -95,7 +99,7 @@ export class TaskService implements Gateway {
     })
     const shared = { index: this.#index, log: this.#log, runs: this.#runs, push: this.push, conversations }
     this.#retention = new Retention({ ...shared, node: node.deps, answers: this.#answers })
-    this.#states = new TaskStates(this.#index, this.#log)
+    this.#states = new TaskStates({ index: this.#index, log: this.#log, clock: node.deps.clock })
     this.#intake = new TaskIntake({ ...shared, node, rules, retention: this.#retention, states: this.#states })
   }
 
@@ -130,6 +134,11 @@ export class TaskService implements Gateway {
       await this.#states.until(task.id, RESTING_STATES, request.signal)
     const given = this.#snapshot(task)
     const snapshot = given instanceof Promise ? await given : given
+    // The task of a stream is as it was before the wait: its first events are not lost.
+    const isAnswerable = !request.wait && request.mayAnswer && request.message.taskId === undefined
+    const message =
+      isAnswerable && request.push === undefined ? await this.#states.wholeAnswer(task.id, request.signal) : null
+    if (message !== null) return { kind: 'message', message }
     if (ENDED_STATES.has(snapshot.task.state)) this.#log.recordSent(task.id)
     return { kind: 'task', snapshot }
   }

@@ -33,6 +33,16 @@ test('the script of bash completes commands, subcommands, flags and choices', as
   t.alike(complete('swarm', 'run', '--strategy', ''), ['each', 'map', 'race', 'vote', 'pipeline', 'plan'])
 })
 
+test('an option that takes ids of the running node completes them in every shell', async (t: Assert) => {
+  const script = async (shell: string): Promise<string> => (await run(['completion', shell])).stdout
+  t.ok((await script('bash')).includes('--context) COMPREPLY=($(compgen -W "$(_a2a_node_values contexts)" -- "$cur"))'))
+  t.ok((await script('zsh')).includes(':value: _a2a_node_values contexts'))
+  t.ok((await script('fish')).includes("-l context -x -a '(__a2a_node_values contexts)'"))
+  const context = { id: 'ctx_abcd', updatedAt: '2026-01-01T00:00:00.000Z' }
+  const { run: at } = await fakeHome(t, { calls: { 'context.list': () => ({ contexts: [context] }) } })
+  t.is((await at(['completion', 'values', 'contexts'])).stdout, 'ctx_abcd\n')
+})
+
 test('completion values are those of the running node, and nothing that a shell would run', async (t: Assert) => {
   const swarm = { id: 'swarm_abcd' } as SwarmInfo
   const { run: at, home } = await fakeHome(t, { swarms: [swarm] })

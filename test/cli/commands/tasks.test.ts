@@ -68,3 +68,28 @@ test('tasks show describes the progress in words, and the next step after the en
   })
   t.is(json.events.length, events.length)
 })
+
+test('tasks --context shows a conversation with sanitized texts, and takes no option of the list', async (t: Assert) => {
+  const turn = { at, agent: 'text@b', taskId: 'task_abcd', state: 'completed' } as const
+  const turns = [
+    { ...turn, role: 'user', caller: 'token tok_1', text: 'hi\nthere' },
+    { ...turn, role: 'agent', caller: 'token tok_1', text: 'a\u001b[31mb', taskId: null, state: null }
+  ] as const
+  const found = { id: 'ctx_abcd', turns, more: true }
+  const { home } = await fakeHome(t, { calls: { 'context.show': () => found } })
+  for (const command of [['tasks'], ['tasks', 'ls']]) {
+    const { code, stdout } = await run([...command, '--context', 'ctx_ab', '--home', home])
+    const lines = stdout.trimEnd().split('\n')
+    t.alike(
+      [code, lines.length, lines[0], lines[1]],
+      [0, 7, 'context ctx_abcd', 'older messages, or some in between, are left out']
+    )
+    t.ok(lines[2]?.endsWith('  token tok_1 to text@b  task_abcd completed'), lines[2])
+    t.alike([lines[3], lines[4]], ['  hi', '  there'])
+    t.ok(lines[5]?.endsWith('  text@b'), lines[5])
+    t.absent(stdout.includes('\u001b'))
+  }
+  const json = JSON.parse((await run(['tasks', '--context', 'ctx_ab', '--home', home, '--json'])).stdout) as object
+  t.alike(json, { schema: 'a2a-node/context@1', ...found })
+  t.is((await run(['tasks', '--context', 'ctx_ab', '--all', '--home', home])).code, 2)
+})

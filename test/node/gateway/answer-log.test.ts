@@ -1,10 +1,11 @@
 import test, { type Assert } from 'brittle'
-import { AnswerLog, type AnsweredMessage } from '../../../src/node/gateway/answer-log.js'
+import type { ContextExchange } from '../../../src/domain/gateway/conversation-turns.js'
+import { AnswerLog } from '../../../src/node/gateway/answer-log.js'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
 import { ManualClock } from '../../support/manual-clock.js'
 import { createMemoryLedger } from '../../support/memory-ledger.js'
 
-const exchangeOf = (text: string): AnsweredMessage => [
+const exchangeOf = (text: string): ContextExchange => [
   { at: 1, message: { messageId: 'm', role: 'user', parts: [{ text }] } },
   { at: 2, message: { messageId: 'n', role: 'agent', parts: [{ text }] } }
 ]

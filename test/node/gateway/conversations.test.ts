@@ -103,6 +103,29 @@ test('an answer goes with the ids of the question that it answers, and with none
   t.absent(lastOf(agent).conversation?.thread)
 })
 
+test('events in the middle of a long task that an agent does not get are counted, and its history is cut', async (t: Assert) => {
+  const world = new World(t)
+  const agent = new FakeAgent(agentDefinition('bot', { capabilities: [capability('bot.do')] }), ({ input }, run) => {
+    const { text } = input as { readonly text?: string }
+    if (text === 'again') return { ok: true, result: 'done' }
+    for (let at = 0; at < Number(text); at++)
+      run.progress({ a2a: { artifact: { artifactId: 'a', parts: [{ text: 'x' }] }, append: at > 0 } })
+    return { ok: true, result: { a2a: { state: 'input-required', message: 'More?' } } }
+  })
+  const gateway = await gatewayOf(t, await world.owner({ agents: [agent] }))
+  for (const [count, leftOut] of [
+    [1200, 181],
+    [900, undefined]
+  ] as const) {
+    const { id } = taskOf(await send(world, gateway, { agent: 'bot', message: says(`${count}`) })).task
+    await send(world, gateway, { agent: 'bot', message: says('again', { taskId: id }) })
+    const { history = [], isCut } = lastOf(agent).conversation ?? {}
+    const [asked, answer] = history
+    t.alike([asked?.metadata, answer?.metadata?.['leftOut'], isCut], [undefined, leftOut, leftOut !== undefined])
+    t.is(answer?.parts[0]?.text?.length, count - (leftOut ?? 0))
+  }
+})
+
 test('a conversation is one of a caller, a context and an agent', async (t: Assert) => {
   const world = new World(t)
   const [agent, other] = [talker('bot'), talker('other')]

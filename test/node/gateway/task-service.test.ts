@@ -107,6 +107,21 @@ test('an agent asks back: the task waits, takes one message, goes on and ends', 
   await failsWith(t, 'CONFLICT', () => gateway.send(ALICE, request(says('more', { taskId: task.id }))))
 })
 
+test('an answer that does not fit the schema of a question leaves the task waiting', async (t: Assert) => {
+  const { world, gateway, slow } = await scene(t)
+  const begun = gateway.send(ALICE, request(says('book'), { wait: true }))
+  await world.settle()
+  slow.finish({ a2a: { state: 'input-required', message: 'How many?', schema: { type: 'integer' } } })
+  await world.settle()
+  const { id } = taskOf(await begun).task
+  const message = says('three', { taskId: id })
+  await failsWith(t, 'INVALID_INPUT', () => gateway.send(ALICE, request(message)))
+  t.is((await gateway.get(ALICE, id)).task.state, 'input-required')
+  const fits = gateway.send(ALICE, request({ ...message, parts: [{ text: '3' }] }))
+  await world.settle()
+  t.is(taskOf(await fits).task.state, 'working', 'the id of a refused message is free')
+})
+
 test('the same message twice is one task; another one with its id is refused', async (t: Assert) => {
   const { world, gateway, slow } = await scene(t)
   const message = says('once')

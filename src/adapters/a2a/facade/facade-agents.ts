@@ -21,18 +21,6 @@ export interface FacadeAgent {
   readonly capabilities: readonly string[]
 }
 
-/** The agents visible to a caller. @throws NodeError FORBIDDEN */
-export async function facadeAgents(api: NodeApi): Promise<readonly FacadeAgent[]> {
-  const { agents } = await api.call('agents.list', {})
-  const rows: FacadeAgent[] = []
-  for (const { address } of agents) {
-    const detail = await api.call('agents.show', { agent: address }).catch(unlessGone)
-    if (detail !== null)
-      rows.push({ ...agentOf(pathIdOf(detail), detail), capabilities: detail.capabilities.map((one) => one.id) })
-  }
-  return rows
-}
-
 /** One agent with its capabilities; prompts use the default capability. @throws NodeError AGENT_NOT_FOUND, FORBIDDEN */
 export async function facadeAgent(api: NodeApi, agent: string): Promise<object> {
   const detail = await api
@@ -53,7 +41,8 @@ export async function facadeAgent(api: NodeApi, agent: string): Promise<object> 
   return { ...agentOf(agent, detail), defaultCapability: defaultCapability(detail)?.id ?? null, capabilities }
 }
 
-function agentOf(
+/** An agent as the facade shows it, without its capabilities. `name`: for paths. */
+export function agentOf(
   name: string,
   { name: title, description, version, tier, status, origin, health }: AgentDetail
 ): Omit<FacadeAgent, 'capabilities'> {
@@ -74,10 +63,4 @@ async function ownOf(api: NodeApi, agent: string, error: unknown): Promise<Agent
 
 function noneCalled(name: string, hint = ''): FacadeFault {
   return new FacadeFault('agent_not_found', `no agent "${shown(name)}" is served here${hint}`)
-}
-
-/** The agent disappeared during the look-up of the others. */
-function unlessGone(error: unknown): null {
-  if (asNodeError(error).code === 'AGENT_NOT_FOUND') return null
-  throw error
 }

@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { NodeApi, Principal } from '../../../ports/node-api.js'
 import { answerStream } from '../server/event-stream.js'
-import { facadeAgent, facadeAgents } from './facade-agents.js'
+import { listedAgents, readAgentQuery } from './agent-list.js'
+import { facadeAgent } from './facade-agents.js'
 import { FacadeFault, facadeFaultOf } from './facade-fault.js'
 import { type FacadeRequest, readFacadeBody, readFacadeQuery } from './facade-request.js'
 import { FacadeRuns, type FacadeRunDeps } from './facade-run.js'
@@ -68,7 +69,7 @@ export class FacadeRoute {
   ): Promise<void> {
     const { principal: by, signal, query } = call
     const api = this.#deps.apiFor(by)
-    if (asked.kind === 'list') return answerJson(response, 200, { agents: await facadeAgents(api) })
+    if (asked.kind === 'list') return answerJson(response, 200, await listedAgents(api, readAgentQuery(query)))
     const { agent } = asked
     if (asked.kind === 'show') return answerJson(response, 200, await facadeAgent(api, agent))
     if (body === null && isComingAgain) return endForGood(response)

@@ -80,6 +80,7 @@ class CallProgress {
   readonly #rpc: Record<string, unknown>
   #taskId: string | null = null
   #last: CallItem | null = null
+  #isAnswered = false
 
   constructor(request: CallRequest) {
     this.request = request
@@ -90,14 +91,18 @@ class CallProgress {
   }
 
   /**
-   * Has a stream begun by `SendStreamingMessage` ended, since its task waits for its client? Subscriptions go on there.
+   * Has a stream begun by a message ended: with a message, or since its task waits for its client? Subscriptions go on
+   * there.
    */
   get isAtRest(): boolean {
+    if (this.#isAnswered) return true
     return this.#rpc['method'] === 'SendStreamingMessage' && this.#last !== null && ASKING.has(stateIn(this.#last.body))
   }
 
   take(piece: CallPiece): void {
-    if (piece.type !== 'item' || piece.generation === null) return
+    if (piece.type !== 'item') return
+    // Its only item without a place in the log of a task is a message.
+    if (piece.generation === null) return void (this.#isAnswered = true)
     this.#last = piece
     this.#taskId ??= taskIdIn(piece.body)
     const { method, id } = this.#rpc

@@ -88,10 +88,10 @@ class RemoteCall {
     )
   }
 
-  /** The outcome. A stream may have lost pieces of artifacts: the task at its end says so. */
+  /** The outcome. A stream may have lost artifacts or pieces of them: the task at its end says so. */
   async #compared(agent: string): Promise<AgentOutcome> {
-    const { taskId, hasPieces } = this.#task
-    if (taskId !== null && hasPieces && !this.#stop.signal.aborted) {
+    const { taskId, isStreamed } = this.#task
+    if (taskId !== null && isStreamed && !this.#stop.signal.aborted) {
       try {
         this.#task.compare(await this.#deps.link.get(taskId, this.#stop.signal))
       } catch (error) {

@@ -64,7 +64,7 @@ function linkOf(client: Client, isStreaming: boolean): RemoteLink {
       const request = {
         tenant: '',
         message: sdkMessage(message),
-        configuration: configuration(!isStreaming),
+        configuration: CONFIGURATION,
         metadata: aboutSkill(message)
       }
       if (!isStreaming) {
@@ -133,14 +133,12 @@ function aboutSkill({ skill }: RemoteMessage): { skillId: string } | undefined {
   return skill === null ? undefined : { skillId: skill }
 }
 
-/** Without streams the agent returns at once and its task is polled. */
-function configuration(returnImmediately: boolean): {
-  acceptedOutputModes: string[]
-  taskPushNotificationConfig: undefined
-  historyLength: number
-  returnImmediately: boolean
-} {
-  return { acceptedOutputModes: [], taskPushNotificationConfig: undefined, historyLength: 0, returnImmediately }
+/** The agent returns its task at once: without streams it is polled, and a cancellation needs its id. */
+const CONFIGURATION = {
+  acceptedOutputModes: [],
+  taskPushNotificationConfig: undefined,
+  historyLength: 0,
+  returnImmediately: true
 }
 
 function* eventsOf({ payload }: StreamResponse): Generator<RemoteEvent> {

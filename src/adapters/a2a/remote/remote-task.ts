@@ -74,7 +74,7 @@ export class RemoteTask {
   #reported = ''
   #bytes = 0
   #events = 0
-  #hasPieces = false
+  #isStreamed = false
 
   /** `isFurther`: the message continues a resting task. */
   constructor({
@@ -101,15 +101,16 @@ export class RemoteTask {
     return this.#contextId
   }
 
-  /** Did an artifact come in several pieces? */
-  get hasPieces(): boolean {
-    return this.#hasPieces
+  /** Has it completed by an event of a stream, which may have lost others? A whole task has all of it. */
+  get isStreamed(): boolean {
+    return this.#isStreamed && this.#state === 'completed'
   }
 
-  /** Takes the artifacts of the task at its end. @throws RemoteFault as {@link take} */
+  /** Takes what the task at its end has beyond its stream. @throws RemoteFault as {@link take} */
   compare(event: RemoteEvent): void {
-    if (event.type === 'task' && event.taskId === this.#taskId)
-      for (const artifact of event.artifacts) this.#whole(artifact)
+    if (event.type !== 'task' || event.taskId !== this.#taskId) return
+    for (const artifact of event.artifacts) this.#whole(artifact)
+    this.#message ??= event.message
   }
 
   /** Has the message an answer, or does its task rest? */
@@ -136,6 +137,7 @@ export class RemoteTask {
     if (this.#taskId !== null && event.taskId !== this.#taskId)
       throw new RemoteFault('answered', 'it tells of another task')
     this.#taskId = event.taskId
+    this.#isStreamed = event.type !== 'task'
     if (event.type === 'artifact') return this.#chunk(event)
     this.#placed(event.contextId)
     if (event.type === 'task') for (const artifact of event.artifacts) this.#whole(artifact)
@@ -194,7 +196,6 @@ export class RemoteTask {
     this.#count(artifact.parts)
     const isKnown = this.#artifacts.parts(artifact.artifactId) !== null
     const isMore = append && isKnown
-    this.#hasPieces ||= isKnown
     this.#artifacts.take(artifact, isMore)
     this.#state = this.#state === 'submitted' ? 'working' : this.#state
     this.#tell({ a2a: { artifact, append: isMore, lastChunk } })

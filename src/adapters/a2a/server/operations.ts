@@ -64,8 +64,9 @@ export function operationsOf(wire: Wire, push: PushWire): Operations {
     },
     stream: async (params, caller) => {
       const sent = readSent(wire, params, caller)
-      const reply = await beginTask(caller, sent, { wait: false, mayAnswer: false })
-      if (reply.kind === 'message') throw new A2AFault('INTERNAL', 'a stream is of a task')
+      // A client that does not wait wants a task at once.
+      const reply = await beginTask(caller, sent, { wait: false, mayAnswer: sent.wait })
+      if (reply.kind === 'message') return { items: only(wire.reply(shownReply(wire, reply, null))) }
       // A Last-Event-ID belongs to another stream: this one begins with its task.
       return {
         items: streamOf(wire, reply, { caller, length: sent.historyLength, lastEventId: null, untilRest: true })
@@ -158,6 +159,11 @@ function shownReply(
   return reply.kind === 'message'
     ? { message: wire.message(reply.message) }
     : { task: wire.task(reply.snapshot, { historyLength: length }) }
+}
+
+/** A stream of one message. */
+async function* only(value: object): AsyncIterable<StreamItem> {
+  yield { id: null, value }
 }
 
 /** Options of the stream of a task. */

@@ -303,9 +303,8 @@ test('a member has a bounded number of active tasks; waiting tasks do not count'
 
 test('a member that is put out is answered no more, and its streams end', async (t) => {
   const it = await scene(t)
-  const stream = gathered(
-    it.member.core.memberCalls.open(it.owner.id, rpcCall('SendStreamingMessage', userMessage('a', 'wait')))
-  )
+  const params = { ...userMessage('a', 'wait'), configuration: { returnImmediately: true } }
+  const stream = gathered(it.member.core.memberCalls.open(it.owner.id, rpcCall('SendStreamingMessage', params)))
   await it.world.settle()
   t.is(stream.pieces.length > 0, true)
   it.world.net.disconnect(it.owner.id, it.member.id)

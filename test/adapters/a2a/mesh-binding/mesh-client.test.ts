@@ -183,6 +183,30 @@ test('a stream is taken up however long the texts of its request and its items a
   })
 })
 
+test('a stream of one message comes once, also when its link is cut behind the message', async (t) => {
+  const it = await scene(t)
+  const stream = it.call('SendStreamingMessage', userMessage('m1', 'hi'))
+  await it.world.settle()
+  t.is(stream.pieces.length, 0)
+  it.slow.finish({ a2a: { message: 'hello' } })
+  t.is(await settled(it.world, stream.end), 'done')
+  const [item, ...more] = stream.pieces
+  const { message, task } = (item?.json['result'] ?? {}) as { message?: { parts: object[] }; task?: object }
+  t.alike([message?.parts, task, more.length], [[{ text: 'hello' }], undefined, 0])
+
+  let opened = 0
+  async function* open(): AsyncIterable<CallPiece> {
+    await Promise.resolve()
+    opened++
+    yield { type: 'item', generation: null, body: utf8(JSON.stringify(item?.json)) }
+    throw new NodeError('CHANNEL_CLOSED', 'cut')
+  }
+  const request = rpcCall('SendStreamingMessage', userMessage('m', 'hi'))
+  const cut = gathered(steadyCall({ calls: { open }, clock: new ManualClock() }, { peer: 'p', request }))
+  t.is(await cut.end, 'done')
+  t.alike([cut.pieces.length, opened], [1, 1])
+})
+
 test('a URL of the mesh names a node and an agent of it, or the node alone', (t) => {
   t.alike(readMeshUrl('a2a-mesh://laptop/agents/text'), { node: 'laptop', path: '/agents/text' })
   t.alike(readMeshUrl('a2a-mesh://laptop'), { node: 'laptop', path: '/a2a' })
