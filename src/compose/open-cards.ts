@@ -12,12 +12,13 @@ import { VERSION } from './version.js'
 
 /** Opens the A2A cards of a node, kept current while it runs. */
 export function openCards(
-  { options, clock, telemetry, unwind, own, base, limit, apiFor }: GatewayDeps,
+  { options, clock, telemetry, unwind, own, base, grpc, limit, apiFor }: GatewayDeps,
   oauth: OpenedOAuth | null
 ): CardService {
   const { log, membership, sign, settings } = own
   const host = {
     base,
+    grpc,
     ...(options.config.a2a.mesh ? { meshNode: membership.nodeId } : {}),
     meshInterface: options.config.a2a.meshInterface,
     pushNotifications: true,

@@ -3,11 +3,12 @@ import { AddressLimit } from '../adapters/http/address-limit.js'
 import { type HttpListener, startHttpListener } from '../adapters/http/listener.js'
 import { healthRoute, type HttpRoute } from '../adapters/http/route.js'
 import type { RateLimitSetting } from '../config/guardrails.js'
-import { listenAddress } from '../config/settings.js'
+import { listenAddress } from '../config/public-url.js'
 import type { RateLimit } from '../kit/rate.js'
 import type { Tokens } from '../node/access/tokens.js'
 import type { NodeDeps } from '../node/dependencies.js'
 import type { Problem } from '../ports/node-api.js'
+import type { OpenedGrpc } from './open-grpc.js'
 import type { OpenedOAuth } from './open-oauth.js'
 import type { StartDeps } from './open-home.js'
 import type { LimitedRequests } from '../adapters/http/limited-requests.js'
@@ -17,14 +18,12 @@ import type { LimitedRequests } from '../adapters/http/limited-requests.js'
  * the start before a mesh is founded or an invite used. @throws NodeError PORT_IN_USE, NO_PERMISSION, CONFIG_INVALID
  */
 export async function bindHttp(
-  { options, clock, unwind }: StartDeps,
-  limited: LimitedRequests
+  { options, unwind }: StartDeps,
+  addressLimit: AddressLimit
 ): Promise<HttpListener | null> {
-  const { listen, hosts, origins, publicUrl, maxConnections, anonymousLimit, wrongTokenLimit } = options.config.http
+  const { listen, hosts, origins, publicUrl, maxConnections } = options.config.http
   const address = listen === null ? null : listenAddress(listen)
   if (address === null) return null
-  const rates = { anonymous: rateOf(anonymousLimit), wrongToken: rateOf(wrongTokenLimit) }
-  const addressLimit = new AddressLimit(rates, { clock, onRefused: (refused) => limited.add(refused) })
   const listener = await startHttpListener({
     ...address,
     hosts,
@@ -35,6 +34,20 @@ export async function bindHttp(
   })
   unwind.add('HTTP listener', () => listener.close())
   return listener
+}
+
+/** Makes the limits of the config for client addresses, of all listeners together. */
+export function openAddressLimit({ options, clock }: StartDeps, limited: LimitedRequests): AddressLimit {
+  const { anonymousLimit, wrongTokenLimit } = options.config.http
+  const rates = { anonymous: rateOf(anonymousLimit), wrongToken: rateOf(wrongTokenLimit) }
+  return new AddressLimit(rates, { clock, onRefused: (refused) => limited.add(refused) })
+}
+
+/** Binds the gRPC listener of the config; null when it has none, and then nothing of gRPC is loaded. */
+export async function loadGrpc(deps: StartDeps, addressLimit: AddressLimit): Promise<OpenedGrpc | null> {
+  if (deps.options.config.a2a.grpc === null) return null
+  const { bindGrpc } = await import('./open-grpc.js')
+  return await bindGrpc(deps, addressLimit)
 }
 
 function rateOf({ perMinute, burst }: RateLimitSetting): RateLimit {

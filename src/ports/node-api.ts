@@ -62,6 +62,8 @@ export interface NodeInfo {
   readonly socket: string
   /** `http://127.0.0.1:7420`; null when it serves no HTTP. */
   readonly http: string | null
+  /** `127.0.0.1:7421`; absent when it serves no gRPC. */
+  readonly grpc?: string
   /** The agent that takes messages to the node which name neither agent nor skill; null or absent: none. */
   readonly defaultAgent?: string | null
 }
@@ -84,6 +86,7 @@ export interface StatusInfo {
   readonly network: string
   /** As in {@link NodeInfo}. */
   readonly http: string | null
+  readonly grpc?: string
   readonly mesh: {
     readonly id: MeshId
     readonly name: string
