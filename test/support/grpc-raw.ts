@@ -97,10 +97,10 @@ export async function echo(call: GrpcCall): Promise<void> {
   await call.send(await call.message())
 }
 
-/** Binds a listener until the test ends. `serve`: null leaves it unopened. */
+/** Binds a listener until the test ends. `serving`: null leaves it unopened. */
 export async function rawScene(
   t: Assert,
-  serve: GrpcServing['serve'] | null = echo,
+  serving: GrpcServing['serve'] | GrpcServing | null = echo,
   { limits = {}, maxConnections = 8 }: { readonly limits?: Partial<GrpcLimits>; readonly maxConnections?: number } = {}
 ): Promise<RawScene> {
   const listener = new GrpcListener({
@@ -109,11 +109,12 @@ export async function rawScene(
     maxMessageBytes: 1_000_000,
     limits: { graceMs: 50, checkMs: 10, ...limits }
   })
-  if (serve !== null)
+  if (typeof serving === 'function')
     listener.open({
-      serve,
+      serve: serving,
       failed: (error) => ({ status: plainStatus('INTERNAL', (error as Error).message), isRefused: false })
     })
+  else if (serving !== null) listener.open(serving)
   await new Promise<void>((resolve) => listener.server.listen({ host: '127.0.0.1', port: 0 }, resolve))
   const { port } = listener.server.address() as AddressInfo
   const sessions: http2.ClientHttp2Session[] = []
