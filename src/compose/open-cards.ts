@@ -33,7 +33,8 @@ export function openCards(
     keysUrl: base === null ? null : `${base}/.well-known/jwks.json`
   })
   const store = new CardStore({
-    ...host,
+    host,
+    clock,
     signer,
     api: apiFor(everybody(membership.certificate().body.sandboxId ?? null)),
     originals: originalsOf(log),

@@ -8,7 +8,7 @@ import type { RateLimit } from '../kit/rate.js'
 import type { Tokens } from '../node/access/tokens.js'
 import type { NodeDeps } from '../node/dependencies.js'
 import type { Problem } from '../ports/node-api.js'
-import type { OpenedGrpc } from './open-grpc.js'
+import type { OpenedGrpc } from './grpc/open-grpc.js'
 import type { OpenedOAuth } from './open-oauth.js'
 import type { StartDeps } from './open-home.js'
 import type { LimitedRequests } from '../adapters/http/limited-requests.js'
@@ -17,10 +17,7 @@ import type { LimitedRequests } from '../adapters/http/limited-requests.js'
  * Binds the HTTP listener of the config; null when it has none. It serves nothing yet, so that a port conflict fails
  * the start before a mesh is founded or an invite used. @throws NodeError PORT_IN_USE, NO_PERMISSION, CONFIG_INVALID
  */
-export async function bindHttp(
-  { options, unwind }: StartDeps,
-  addressLimit: AddressLimit
-): Promise<HttpListener | null> {
+async function bindHttp({ options, unwind }: StartDeps, addressLimit: AddressLimit): Promise<HttpListener | null> {
   const { listen, hosts, origins, publicUrl, maxConnections } = options.config.http
   const address = listen === null ? null : listenAddress(listen)
   if (address === null) return null
@@ -37,17 +34,30 @@ export async function bindHttp(
 }
 
 /** Makes the limits of the config for client addresses, of all listeners together. */
-export function openAddressLimit({ options, clock }: StartDeps, limited: LimitedRequests): AddressLimit {
+function openAddressLimit({ options, clock }: StartDeps, limited: LimitedRequests): AddressLimit {
   const { anonymousLimit, wrongTokenLimit } = options.config.http
   const rates = { anonymous: rateOf(anonymousLimit), wrongToken: rateOf(wrongTokenLimit) }
   return new AddressLimit(rates, { clock, onRefused: (refused) => limited.add(refused) })
 }
 
-/** Binds the gRPC listener of the config; null when it has none, and then nothing of gRPC is loaded. */
-export async function loadGrpc(deps: StartDeps, addressLimit: AddressLimit): Promise<OpenedGrpc | null> {
-  if (deps.options.config.a2a.grpc === null) return null
-  const { bindGrpc } = await import('./open-grpc.js')
-  return await bindGrpc(deps, addressLimit)
+/** The listeners of a node that serve nothing yet. */
+interface BoundListeners {
+  readonly http: HttpListener | null
+  readonly grpc: OpenedGrpc | null
+  /** Why they may be unsafe or unreachable. */
+  readonly problems: readonly Problem[]
+}
+
+/**
+ * Binds the listeners of the config. Without a gRPC listener nothing of gRPC is loaded.
+ * @throws NodeError PORT_IN_USE, NO_PERMISSION, CONFIG_INVALID
+ */
+export async function bindListeners(deps: StartDeps, limited: LimitedRequests): Promise<BoundListeners> {
+  const addressLimit = openAddressLimit(deps, limited)
+  const http = await bindHttp(deps, addressLimit)
+  const isOff = deps.options.config.a2a.grpc === null
+  const grpc = isOff ? null : await (await import('./grpc/open-grpc.js')).bindGrpc(deps, addressLimit)
+  return { http, grpc, problems: [...exposureProblems(deps, http), ...(grpc?.problems ?? [])] }
 }
 
 function rateOf({ perMinute, burst }: RateLimitSetting): RateLimit {
@@ -72,7 +82,7 @@ export async function loadOAuth(deps: StartDeps, own: NodeDeps, listener: HttpLi
 const SET_URL = 'set http.publicUrl to the URL by which they reach it'
 
 /** The problem of a listener that other machines reach, for `status`; none with `http.publicUrl`, which means it. */
-export function exposureProblems({ options }: Pick<StartDeps, 'options'>, listener: HttpListener | null): Problem[] {
+function exposureProblems({ options }: Pick<StartDeps, 'options'>, listener: HttpListener | null): Problem[] {
   if (listener === null || !listener.isExposed || options.config.http.publicUrl !== null) return []
   const place = listener.boundUrl.slice('http://'.length)
   const cards = listener.isWildcard ? '; agent cards name 127.0.0.1, which is another machine there' : ''

@@ -69,7 +69,7 @@ test('the official client uses every method for tasks over gRPC, for an agent of
   const client = await grpcClient(node, 'text@b')
   const counted = { ...grpcRequest({ text: 'one two' }, { skill: 'text.stats' }), tenant: 'text@b' }
   const answer = (await client.sendMessage(counted)) as Message
-  t.is((answer.parts[0]?.content?.value as { words: number }).words, 2, 'an answer without a task')
+  t.is((answer.parts[0]?.content?.value as { words: number } | undefined)?.words, 2, 'an answer without a task')
   const again = grpcRequest({ text: 'one two three' }, { skill: 'text.stats' })
   const events = await read(client.sendMessageStream({ ...again, tenant: 'text@b' }))
   t.alike([events[0], events.at(-1)], ['task TASK_STATE_SUBMITTED', 'statusUpdate TASK_STATE_COMPLETED'])
@@ -149,7 +149,8 @@ test('a token that is revoked ends its streams over gRPC', async (t) => {
   const running = (await client.sendMessage(grpcRequest({ until }, { wait: false }))) as Task
   let events = 0
   const stream = (async () => {
-    for await (const _event of client.resubscribeTask({ tenant: '', id: running.id })) events += 1
+    for await (const event of client.resubscribeTask({ tenant: '', id: running.id }))
+      events += Object.keys(event).length
   })()
   const ended = t.exception(stream, /the token has ended/)
   await untilTrue(async () => Promise.resolve(events > 0), 'the stream has begun')

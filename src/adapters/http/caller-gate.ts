@@ -26,7 +26,10 @@ export class CallerGate {
     this.#deps = deps
   }
 
-  /** The rights of a caller. @throws HttpError 401, 403, and 429 when its address sends too many without a valid token */
+  /**
+   * The rights of a caller.
+   * @throws HttpError 401, 403, and 429 when its address sends too many without a valid token
+   */
   async admit(headers: CallerHeaders, { remoteAddress, localAddress }: CallerPlace): Promise<TokenGrant> {
     const address = countedAddress(remoteAddress)
     const { refusal } = this.#deps.authority.admit(headers, { url: '/', localAddress })

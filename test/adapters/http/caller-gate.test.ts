@@ -38,6 +38,6 @@ test('a caller is admitted by host, origin and token; an address that is refused
   t.alike(
     refusals.map(({ rule }) => rule),
     ['http-host', 'http-origin', 'http-token', 'http-token'],
-    'what is beyond the limit does not fill the audit log'
+    'refusals beyond the limit do not fill the audit log'
   )
 })

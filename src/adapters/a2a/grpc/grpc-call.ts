@@ -3,7 +3,7 @@ import { Abort } from '../../../kit/abort.js'
 import type { Clock, Timer } from '../../../kit/clock.js'
 import { drained } from '../server/event-stream.js'
 import { type GrpcStatus, plainStatus, statusHeaders } from './grpc-status.js'
-import type { HeldBytes, Holder } from './held-bytes.js'
+import type { BufferedBytes, Holder } from './buffered-bytes.js'
 
 /** Bytes before a message: whether it is compressed, and its length. */
 const PREFIX = 5
@@ -29,7 +29,7 @@ export class GrpcEnd extends Error {
 /** Dependencies of a {@link GrpcCall}. */
 export interface GrpcCallDeps {
   readonly clock: Clock
-  readonly held: HeldBytes
+  readonly buffered: BufferedBytes
   /** Largest message of a client, in bytes. */
   readonly maxMessageBytes: number
   /** Called once when the stream of the call has closed. `isDone`: after its status. */
@@ -71,15 +71,15 @@ export class GrpcCall implements Holder {
 
   /** Sends a message; resolves when the client may get the next one. @throws GrpcEnd when the client is gone */
   async send(message: Buffer): Promise<void> {
-    const { held } = this.#deps
-    held.hold(this, message.length + PREFIX)
+    const { buffered } = this.#deps
+    buffered.hold(this, message.length + PREFIX)
     try {
       const prefix = Buffer.alloc(PREFIX)
       prefix.writeUInt32BE(message.length, 1)
       await this.#write(prefix)
       for (let at = 0; at < message.length; at += SLICE) await this.#write(message.subarray(at, at + SLICE))
     } finally {
-      held.release(this)
+      buffered.release(this)
     }
   }
 
@@ -97,7 +97,7 @@ export class GrpcCall implements Holder {
         stream.once('wantTrailers', () => trail(stream, status))
         stream.end()
       } else stream.respond({ ...this.#head(), ...statusHeaders(status) }, { endStream: true })
-      // What the client still sends is not wanted (RFC 9113, section 8.1).
+      // Further bytes of the client are not read (RFC 9113, section 8.1).
       if (!stream.readableEnded) stream.close(http2.constants.NGHTTP2_NO_ERROR)
     } catch {
       this.cut()
@@ -145,13 +145,13 @@ export class GrpcCall implements Holder {
     return new Promise((resolve, reject) => {
       const over = (settle: () => void): void => {
         stream.off('data', onData).off('end', onEnd).off('close', onClose)
-        this.#deps.held.release(this)
+        this.#deps.buffered.release(this)
         settle()
       }
       const onData = (chunk: Buffer): void => {
         const fault = gathered.add(chunk)
         if (fault !== null) return over(() => reject(new GrpcEnd(fault)))
-        this.#deps.held.hold(this, chunk.length)
+        this.#deps.buffered.hold(this, chunk.length)
       }
       const onEnd = (): void => {
         const { message } = gathered
@@ -174,7 +174,7 @@ export class GrpcCall implements Holder {
 
   #closed(): void {
     this.#deps.clock.clear(this.#deadline)
-    this.#deps.held.release(this)
+    this.#deps.buffered.release(this)
     this.signal.abort()
     this.#deps.onClosed(this, this.#isDone)
   }
@@ -201,7 +201,7 @@ class GatheredMessage {
     return this.#bytes.readUInt32BE(1)
   }
 
-  /** Adds bytes; the status for those that cannot be of one message, else null. */
+  /** Adds bytes; the status of a fault, else null. */
   add(chunk: Buffer): GrpcStatus | null {
     const size = this.#size + chunk.length
     if (size > PREFIX + this.#max) return tooLarge(this.#max)

@@ -4,7 +4,7 @@ import type { Clock, Timer } from '../../../kit/clock.js'
 import { TokenBucket } from '../../../kit/rate.js'
 import { GrpcCall, GrpcEnd } from './grpc-call.js'
 import { GRPC_OK, type GrpcStatus, plainStatus } from './grpc-status.js'
-import { HeldBytes } from './held-bytes.js'
+import { BufferedBytes } from './buffered-bytes.js'
 
 /** Limits for clients, in milliseconds and bytes. */
 export const GRPC_LIMITS = {
@@ -32,7 +32,7 @@ export const GRPC_LIMITS = {
   canceledBurst: 200,
   canceledPerSecond: 20,
   /** Messages and answers that wait for their clients, of all connections together. */
-  heldBytes: 134_217_728,
+  bufferedBytes: 134_217_728,
   /** Until a connection is cut after a refusal, or when the listener closes. */
   graceMs: 1000
 } as const
@@ -73,7 +73,7 @@ interface SessionBounds {
 }
 
 /** One connection. */
-interface Connection {
+interface GrpcConnection {
   readonly session: http2.ServerHttp2Session
   readonly calls: Set<GrpcCall>
   readonly canceled: TokenBucket
@@ -89,8 +89,8 @@ export class GrpcListener {
   readonly server: http2.Http2Server
   readonly #options: GrpcListenerOptions
   readonly #limits: GrpcLimits
-  readonly #held: HeldBytes
-  readonly #connections = new Set<Connection>()
+  readonly #buffered: BufferedBytes
+  readonly #connections = new Set<GrpcConnection>()
   readonly #timer: Timer
   #serving: GrpcServing | null = null
   #closed: Promise<void> | null = null
@@ -98,7 +98,7 @@ export class GrpcListener {
   constructor(options: GrpcListenerOptions) {
     this.#options = options
     this.#limits = { ...GRPC_LIMITS, ...options.limits }
-    this.#held = new HeldBytes(this.#limits.heldBytes)
+    this.#buffered = new BufferedBytes(this.#limits.bufferedBytes)
     const { streams, headers, invalidFrames, sessionMib, checkMs } = this.#limits
     const bounds: http2.ServerOptions & SessionBounds = {
       settings: { maxConcurrentStreams: streams },
@@ -143,7 +143,7 @@ export class GrpcListener {
   #connected(session: http2.ServerHttp2Session): void {
     const { clock } = this.#options
     const { canceledBurst, canceledPerSecond } = this.#limits
-    const connection: Connection = {
+    const connection: GrpcConnection = {
       session,
       calls: new Set(),
       canceled: new TokenBucket({ burst: canceledBurst, perSecond: canceledPerSecond }, clock),
@@ -165,10 +165,10 @@ export class GrpcListener {
     if (this.#closed !== null) session.close()
   }
 
-  #called(connection: Connection, stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders): void {
+  #called(connection: GrpcConnection, stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders): void {
     const { clock, maxMessageBytes } = this.#options
     const onClosed = (call: GrpcCall, isDone: boolean): void => this.#over(connection, call, isDone)
-    const call = new GrpcCall(stream, headers, { clock, held: this.#held, maxMessageBytes, onClosed })
+    const call = new GrpcCall(stream, headers, { clock, buffered: this.#buffered, maxMessageBytes, onClosed })
     connection.calls.add(call)
     connection.hasCalled = true
     connection.since = clock.monotonic()
@@ -179,7 +179,7 @@ export class GrpcListener {
     void this.#serve(connection, call, { headers, remoteAddress, localAddress, path })
   }
 
-  async #serve(connection: Connection, call: GrpcCall, request: GrpcRequest): Promise<void> {
+  async #serve(connection: GrpcConnection, call: GrpcCall, request: GrpcRequest): Promise<void> {
     const serving = this.#serving
     if (serving === null || this.#closed !== null)
       return call.end(plainStatus('UNAVAILABLE', 'the node is starting or stopping'))
@@ -195,7 +195,7 @@ export class GrpcListener {
   }
 
   /** Others may call over the same connection, through a proxy: it is cut only when none of them does. */
-  #refused({ session, calls }: Connection): void {
+  #refused({ session, calls }: GrpcConnection): void {
     const { clock } = this.#options
     clock.after(this.#limits.graceMs, () => {
       if (calls.size > 0 || session.destroyed) return
@@ -204,7 +204,7 @@ export class GrpcListener {
     })
   }
 
-  #over(connection: Connection, call: GrpcCall, isDone: boolean): void {
+  #over(connection: GrpcConnection, call: GrpcCall, isDone: boolean): void {
     connection.calls.delete(call)
     connection.since = this.#options.clock.monotonic()
     if (!isDone && !connection.canceled.take())
@@ -235,7 +235,7 @@ export class GrpcListener {
   }
 
   /** A client behind a dead connection would keep its calls for hours. */
-  #ping(connection: Connection, now: number): void {
+  #ping(connection: GrpcConnection, now: number): void {
     const { session } = connection
     if (connection.isPinged) return session.destroy()
     connection.isPinged = true

@@ -31,7 +31,7 @@ export interface GrpcServiceDeps {
   readonly extendedCard: Caller['extendedCard']
   /** The extensions on the card of an agent or of the node. */
   extensions(agent: string | null): readonly OfferedExtension[]
-  /** Admits a caller by its headers and address. @throws A2AFault, or what `refusal` knows */
+  /** Admits a caller by its headers and address. @throws A2AFault, and errors that `refusal` knows */
   admit(request: GrpcRequest): GrpcGrant | Promise<GrpcGrant>
   /** The status of an error of `admit`; null for other errors. */
   refusal(error: unknown): ReturnType<typeof grpcStatus> | null

@@ -117,21 +117,21 @@ class ProtoWriter {
 
   #text(number: number, text: string): void {
     const length = Buffer.byteLength(text)
-    this.#room(length)
+    this.#grow(length)
     this.#at -= length
     this.#buffer.write(text, this.#at)
     this.#head(number, length)
   }
 
   #blob(number: number, bytes: Buffer): void {
-    this.#room(bytes.length)
+    this.#grow(bytes.length)
     this.#at -= bytes.length
     bytes.copy(this.#buffer, this.#at)
     this.#head(number, bytes.length)
   }
 
   #double(number: number, value: number): void {
-    this.#room(8)
+    this.#grow(8)
     this.#at -= 8
     this.#buffer.writeDoubleLE(value, this.#at)
     this.#varint((number << 3) | FIXED64)
@@ -158,12 +158,12 @@ class ProtoWriter {
       high >>>= 7
     }
     bytes.push(low)
-    this.#room(bytes.length)
+    this.#grow(bytes.length)
     this.#at -= bytes.length
     for (let i = 0; i < bytes.length; i++) this.#buffer[this.#at + i] = bytes[i] ?? 0
   }
 
-  #room(length: number): void {
+  #grow(length: number): void {
     if (length <= this.#at) return
     const written = this.#buffer.length - this.#at
     const larger = Buffer.allocUnsafe(Math.max(2 * this.#buffer.length, 2 * (written + length)))

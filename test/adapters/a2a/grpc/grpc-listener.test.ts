@@ -49,7 +49,7 @@ test('a message is answered; bytes that are not exactly one message within the b
   t.alike(codes(await answerOf(begin(session))), [200, 0, 'hello'], 'the connection goes on')
 })
 
-test('errors of a service become a status, whatever their text, and no call is served before the listener is open', async (t) => {
+test('errors of a service with any text become a status, and no call is served before the listener is open', async (t) => {
   const closed = await rawScene(t, null)
   t.is((await answerOf(begin(closed.connect()))).code, GRPC_CODES.UNAVAILABLE)
   for (const text of ['half of a pair \ud800', 'two\nlines', 'ä %41', 'x'.repeat(3000)]) {
@@ -85,7 +85,7 @@ test('a client that reads nothing holds bounded memory: beyond the bound the lon
       ends.push(name)
     }
   }
-  const { connect } = await rawScene(t, serve, { limits: { heldBytes: 1_000_000 } })
+  const { connect } = await rawScene(t, serve, { limits: { bufferedBytes: 1_000_000 } })
   const deaf = { settings: { initialWindowSize: 0 } }
   const streams = ['one', 'two', 'three'].map((name) => begin(connect(deaf), { body: framed(Buffer.from(name)) }))
   for (const stream of streams) stream.on('error', () => {})

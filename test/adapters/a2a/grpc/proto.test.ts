@@ -35,7 +35,7 @@ const content = fc.oneof(
   fc.record({ data: json.value })
 )
 const about = some({ metadata, filename: id, mediaType: id }, [])
-const part = fc.tuple(content, about).map(([one, more]) => ({ ...one, ...more }) as Data)
+const part = fc.tuple(content, about).map(([one, more]) => ({ ...one, ...more }))
 const parts = fc.array(part, { minLength: 1, maxLength: 3 })
 const names = fc.array(id, { minLength: 1, maxLength: 3 })
 const role = fc.constantFrom('ROLE_USER', 'ROLE_AGENT')
@@ -154,7 +154,7 @@ for (const { type, values, of, side, form } of CODECS) {
   const official = form as unknown as { fromJSON(value: unknown): unknown }
   test(`any ${type} has the same JSON after a round trip through protocol buffers, and is that of the official codec`, (t) => {
     fc.assert(
-      fc.property(values as fc.Arbitrary<Data>, (value) => {
+      fc.property(values, (value) => {
         const bytes = encodeProto(type, value)
         if (JSON.stringify(sorted(decodeProto(type, bytes))) !== JSON.stringify(sorted(value)))
           throw new Error(`became ${JSON.stringify(decodeProto(type, bytes))}`)
@@ -253,10 +253,10 @@ test('unknown fields are skipped, pieces of a message are merged, and the last o
 
 test('the service has the methods, names and numbers of the official one', (t) => {
   t.alike(
-    SCHEMA.methods.map(({ name, isStream }) => [`/lf.a2a.v1.A2AService/${name}`, isStream]).sort(),
+    SCHEMA.methods.map(({ name, isStream }) => [`/lf.a2a.v1.A2AService/${name}`, isStream] as const).sort(byPath),
     Object.values(A2AService)
-      .map((one) => [one.path, one.responseStream])
-      .sort()
+      .map((one) => [one.path, one.responseStream] as const)
+      .sort(byPath)
   )
   const card = {
     name: 'n',
@@ -289,6 +289,10 @@ test('the service has the methods, names and numbers of the official one', (t) =
   t.alike(sorted(A2AService.getExtendedAgentCard.responseDeserialize(bytes)), sorted(sdk.AgentCard.fromJSON(card)))
   t.is(new BinaryReader(bytes).uint32(), 10, 'the first field is the name')
 })
+
+function byPath([one]: readonly [string, boolean], [other]: readonly [string, boolean]): number {
+  return one < other ? -1 : 1
+}
 
 function oauth(flows: object): object {
   return { oauth2SecurityScheme: { flows, oauth2MetadataUrl: 'm' } }

@@ -3,11 +3,11 @@ export interface Holder {
   cut(): void
 }
 
-/** Bounds the bytes that clients make a node hold together. Beyond it whoever has held some for longest is cut. */
-export class HeldBytes {
+/** Bounds the buffers of all clients together. Beyond it the holder of the oldest bytes is cut. */
+export class BufferedBytes {
   readonly #max: number
   /** The bytes of each holder, the longest first. */
-  readonly #held = new Map<Holder, number>()
+  readonly #buffered = new Map<Holder, number>()
   #sum = 0
 
   /** `max`: bytes of all holders together. */
@@ -15,25 +15,25 @@ export class HeldBytes {
     this.#max = max
   }
 
-  /** Bytes that are held now. */
+  /** Bytes of all holders now. */
   get size(): number {
     return this.#sum
   }
 
-  /** A holder holds so many bytes more. It may be cut itself. */
+  /** Adds bytes of a holder, which may be cut itself. */
   hold(holder: Holder, bytes: number): void {
-    this.#held.set(holder, (this.#held.get(holder) ?? 0) + bytes)
+    this.#buffered.set(holder, (this.#buffered.get(holder) ?? 0) + bytes)
     this.#sum += bytes
-    for (const one of this.#held.keys()) {
+    for (const one of this.#buffered.keys()) {
       if (this.#sum <= this.#max) return
       this.release(one)
       one.cut()
     }
   }
 
-  /** A holder holds nothing any more. */
+  /** Forgets the bytes of a holder. */
   release(holder: Holder): void {
-    this.#sum -= this.#held.get(holder) ?? 0
-    this.#held.delete(holder)
+    this.#sum -= this.#buffered.get(holder) ?? 0
+    this.#buffered.delete(holder)
   }
 }
