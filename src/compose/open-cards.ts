@@ -38,11 +38,10 @@ export function openCards(
     signer,
     api: apiFor(everybody(membership.certificate().body.sandboxId ?? null)),
     originals: originalsOf(log),
-    onFault: (error) =>
-      telemetry.log('warn', 'cards could not be made', {
-        code: asNodeError(error).code,
-        reason: asNodeError(error).message
-      })
+    onFault: (error) => {
+      const { code, message: reason } = asNodeError(error)
+      telemetry.log('warn', 'cards could not be made', { code, reason })
+    }
   })
   unwind.add('cards', () => Promise.resolve(store.close()))
   // The first two limits are shared by all callers, the others are per caller.

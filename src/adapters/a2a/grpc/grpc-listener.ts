@@ -14,8 +14,8 @@ export const GRPC_LIMITS = {
   headers: 64,
   /** Frames against the protocol, and streams beyond the limit, after which a connection is cut. */
   invalidFrames: 100,
-  /** Megabytes of memory of one connection, before it is refused new calls. */
-  sessionMib: 16,
+  /** Memory of one connection, before it is refused new calls; Node.js counts it in megabytes. */
+  sessionBytes: 16_777_216,
   /** Until the message of a client is there, from its call on. */
   messageMs: 60_000,
   /** Until the first call of a connection. */
@@ -99,13 +99,13 @@ export class GrpcListener {
     this.#options = options
     this.#limits = { ...GRPC_LIMITS, ...options.limits }
     this.#buffered = new BufferedBytes(this.#limits.bufferedBytes)
-    const { streams, headers, invalidFrames, sessionMib, checkMs } = this.#limits
+    const { streams, headers, invalidFrames, sessionBytes, checkMs } = this.#limits
     const bounds: http2.ServerOptions & SessionBounds = {
       settings: { maxConcurrentStreams: streams },
       maxHeaderListPairs: headers,
       maxSessionInvalidFrames: invalidFrames,
       maxSessionRejectedStreams: invalidFrames,
-      maxSessionMemory: sessionMib
+      maxSessionMemory: sessionBytes / 1_048_576
     }
     this.server = http2.createServer(bounds)
     this.server.maxConnections = options.maxConnections
