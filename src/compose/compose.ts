@@ -60,7 +60,7 @@ import { type HomeNetwork, openHomeNetwork } from './network/open-network.js'
 import { type NodeRecord, nodeRecord, type StoredRecord } from './node-record.js'
 import { openAgents } from './open-agents.js'
 import { MESH, NODE, type RunningNode, serveNode } from './running-node.js'
-import { bindHttp, exposureProblems } from './serve-http.js'
+import { bindListeners } from './serve-http.js'
 import { ConfigReload } from './config-reload.js'
 import { LimitedRequests } from '../adapters/http/limited-requests.js'
 import { PackageFaults } from './package-faults.js'
@@ -149,7 +149,7 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   unwind.add('tries of failed writes', () => deps.writes.close())
   const lastFault = await openLastFault(deps)
   const limited = new LimitedRequests(deps)
-  const http = await bindHttp(deps, limited)
+  const { problems: exposed, ...listeners } = await bindListeners(deps, limited)
   const { documents, mended } = await openHomeDocuments(deps)
   const state = await documents.read<MeshState>(MESH)
   const policy = await openPolicy(deps, state === null)
@@ -169,7 +169,7 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   // Shared by node and agents, so equal schemas compile once.
   const compileSchema = createSchemaCompiler()
   const agents = openAgents(deps, { compileSchema, store: documents })
-  const steady = [...mended, ...memoryProblems(options.memory), ...exposureProblems(deps, http)]
+  const steady = [...mended, ...memoryProblems(options.memory), ...exposed]
   const notifier = approvalNotifier(deps)
   const found = problemFinder(deps, steady, [{ problems }, guarded, agents.tools, limited, notifier])
   const lookForProblems = lookers(guarded, { look }, deps.reload)
@@ -193,7 +193,7 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   await node.start()
   await onUp()
   if (code !== null) await mesh.settled()
-  return await serveNode(deps, { node, mesh, backup: backupWith(home, ledger, mesh), http, agents, documents })
+  return await serveNode(deps, { node, mesh, backup: backupWith(home, ledger, mesh), ...listeners, agents, documents })
 }
 
 /** Finds the problems of the node: the steady ones, and the present ones of its parts. */

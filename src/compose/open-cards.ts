@@ -12,12 +12,13 @@ import { VERSION } from './version.js'
 
 /** Opens the A2A cards of a node, kept current while it runs. */
 export function openCards(
-  { options, clock, telemetry, unwind, own, base, limit, apiFor }: GatewayDeps,
+  { options, clock, telemetry, unwind, own, base, grpc, limit, apiFor }: GatewayDeps,
   oauth: OpenedOAuth | null
 ): CardService {
   const { log, membership, sign, settings } = own
   const host = {
     base,
+    grpc,
     ...(options.config.a2a.mesh ? { meshNode: membership.nodeId } : {}),
     meshInterface: options.config.a2a.meshInterface,
     pushNotifications: true,
@@ -32,15 +33,15 @@ export function openCards(
     keysUrl: base === null ? null : `${base}/.well-known/jwks.json`
   })
   const store = new CardStore({
-    ...host,
+    host,
+    clock,
     signer,
     api: apiFor(everybody(membership.certificate().body.sandboxId ?? null)),
     originals: originalsOf(log),
-    onFault: (error) =>
-      telemetry.log('warn', 'cards could not be made', {
-        code: asNodeError(error).code,
-        reason: asNodeError(error).message
-      })
+    onFault: (error) => {
+      const { code, message: reason } = asNodeError(error)
+      telemetry.log('warn', 'cards could not be made', { code, reason })
+    }
   })
   unwind.add('cards', () => Promise.resolve(store.close()))
   // The first two limits are shared by all callers, the others are per caller.

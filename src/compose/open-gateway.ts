@@ -20,6 +20,8 @@ export interface GatewayDeps extends StartDeps {
   readonly own: NodeDeps
   /** Public URL of the HTTP listener; null: none. */
   readonly base: string | null
+  /** `host:port` by which clients reach the gRPC listener; null: none. */
+  readonly grpc: string | null
   /** Counts the calls of a token at all URLs of the gateway together. */
   readonly limit: CallLimit
   apiFor(principal: Principal): NodeApi

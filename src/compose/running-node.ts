@@ -20,6 +20,7 @@ import type { NodeCore } from '../node/node.js'
 import type { A2AObservability } from '../node/observe/observability.js'
 import type { StoredRecord } from './node-record.js'
 import type { OpenedAgents } from './open-agents.js'
+import type { OpenedGrpc } from './grpc/open-grpc.js'
 import type { StartDeps } from './open-home.js'
 import { openMcp } from './open-mcp.js'
 import { loadOAuth, openHttp, publicBase } from './serve-http.js'
@@ -61,6 +62,7 @@ export interface Served {
   readonly mesh: Mesh
   readonly backup: ApiHost['backup']
   readonly http: HttpListener | null
+  readonly grpc: OpenedGrpc | null
   readonly agents: OpenedAgents
   readonly documents: NodeStore
 }
@@ -92,15 +94,15 @@ export async function serveNode(deps: StartDeps, served: Served): Promise<Runnin
   return running
 }
 
-/** Opens the A2A gateway over HTTP and over the links to members, by the config. */
+/** Opens the A2A gateway over HTTP, gRPC and the links to members, by the config. */
 async function serveA2A(
   deps: StartDeps,
-  { node, http }: Served,
+  { node, http, grpc }: Served,
   { running, mcp }: { readonly running: ComposedNode; readonly mcp: HttpRoute }
 ): Promise<void> {
   const { mesh: isOverMesh } = deps.options.config.a2a
   if (!isOverMesh) node.memberCalls.serve(null)
-  if (http === null && !isOverMesh) {
+  if (http === null && grpc === null && !isOverMesh) {
     // No requests are made for members when no member is served.
     node.checkShare.payers = { memberBehind: () => null }
     return
@@ -115,6 +117,7 @@ async function serveA2A(
     ...deps,
     own: node.deps,
     base,
+    grpc: grpc?.address ?? null,
     limit: openLimit(deps),
     apiFor: (principal: Principal) => running.apiFor(principal)
   }
@@ -127,8 +130,10 @@ async function serveA2A(
   let made: CardService | null = null
   const cards = (): CardService => (made ??= openCards(gateway, oauth))
   if (isOverMesh) openMeshBinding(deps, { directory: node.directory, memberCalls: node.memberCalls, tasks, cards })
+  const onUse = (): void => node.peers.usedHere()
+  if (grpc !== null) grpc.open(gateway, { tasks, cards: cards(), tokens: node.tokens, oauth, onUse })
   if (http === null) return
-  const served = openGateway(gateway, { tasks, cards: cards(), mcp, onUse: () => node.peers.usedHere() })
+  const served = openGateway(gateway, { tasks, cards: cards(), mcp, onUse })
   const routes = [...served, ...(oauth?.routes ?? [])]
   openHttp(deps, { listener: http, tokens: node.tokens, audit: node.deps.audit, oauth, routes })
 }
@@ -152,7 +157,7 @@ class ComposedNode implements RunningNode {
   #reason: NodeError | null = null
   #tellStopped: (reason: NodeError | null) => void = () => {}
 
-  constructor(deps: StartDeps, { node, mesh, backup, http, agents }: Served) {
+  constructor(deps: StartDeps, { node, mesh, backup, http, grpc, agents }: Served) {
     const { home } = deps.options
     this.#deps = deps
     this.#mesh = mesh
@@ -174,6 +179,7 @@ class ComposedNode implements RunningNode {
       stop: () => void deps.clock.after(0, () => void this.close()),
       isStopping: () => this.#closing !== null,
       http: () => http?.boundUrl ?? null,
+      grpc: grpc?.boundAddress ?? null,
       push: () => this.push,
       contexts: () => this.contexts
     }

@@ -3,11 +3,12 @@ import { AddressLimit } from '../adapters/http/address-limit.js'
 import { type HttpListener, startHttpListener } from '../adapters/http/listener.js'
 import { healthRoute, type HttpRoute } from '../adapters/http/route.js'
 import type { RateLimitSetting } from '../config/guardrails.js'
-import { listenAddress } from '../config/settings.js'
+import { listenAddress } from '../config/public-url.js'
 import type { RateLimit } from '../kit/rate.js'
 import type { Tokens } from '../node/access/tokens.js'
 import type { NodeDeps } from '../node/dependencies.js'
 import type { Problem } from '../ports/node-api.js'
+import type { OpenedGrpc } from './grpc/open-grpc.js'
 import type { OpenedOAuth } from './open-oauth.js'
 import type { StartDeps } from './open-home.js'
 import type { LimitedRequests } from '../adapters/http/limited-requests.js'
@@ -16,15 +17,10 @@ import type { LimitedRequests } from '../adapters/http/limited-requests.js'
  * Binds the HTTP listener of the config; null when it has none. It serves nothing yet, so that a port conflict fails
  * the start before a mesh is founded or an invite used. @throws NodeError PORT_IN_USE, NO_PERMISSION, CONFIG_INVALID
  */
-export async function bindHttp(
-  { options, clock, unwind }: StartDeps,
-  limited: LimitedRequests
-): Promise<HttpListener | null> {
-  const { listen, hosts, origins, publicUrl, maxConnections, anonymousLimit, wrongTokenLimit } = options.config.http
+async function bindHttp({ options, unwind }: StartDeps, addressLimit: AddressLimit): Promise<HttpListener | null> {
+  const { listen, hosts, origins, publicUrl, maxConnections } = options.config.http
   const address = listen === null ? null : listenAddress(listen)
   if (address === null) return null
-  const rates = { anonymous: rateOf(anonymousLimit), wrongToken: rateOf(wrongTokenLimit) }
-  const addressLimit = new AddressLimit(rates, { clock, onRefused: (refused) => limited.add(refused) })
   const listener = await startHttpListener({
     ...address,
     hosts,
@@ -35,6 +31,33 @@ export async function bindHttp(
   })
   unwind.add('HTTP listener', () => listener.close())
   return listener
+}
+
+/** Makes the limits of the config for client addresses, of all listeners together. */
+function openAddressLimit({ options, clock }: StartDeps, limited: LimitedRequests): AddressLimit {
+  const { anonymousLimit, wrongTokenLimit } = options.config.http
+  const rates = { anonymous: rateOf(anonymousLimit), wrongToken: rateOf(wrongTokenLimit) }
+  return new AddressLimit(rates, { clock, onRefused: (refused) => limited.add(refused) })
+}
+
+/** The listeners of a node that serve nothing yet. */
+interface BoundListeners {
+  readonly http: HttpListener | null
+  readonly grpc: OpenedGrpc | null
+  /** Why they may be unsafe or unreachable. */
+  readonly problems: readonly Problem[]
+}
+
+/**
+ * Binds the listeners of the config. Without a gRPC listener nothing of gRPC is loaded.
+ * @throws NodeError PORT_IN_USE, NO_PERMISSION, CONFIG_INVALID
+ */
+export async function bindListeners(deps: StartDeps, limited: LimitedRequests): Promise<BoundListeners> {
+  const addressLimit = openAddressLimit(deps, limited)
+  const http = await bindHttp(deps, addressLimit)
+  const isOff = deps.options.config.a2a.grpc === null
+  const grpc = isOff ? null : await (await import('./grpc/open-grpc.js')).bindGrpc(deps, addressLimit)
+  return { http, grpc, problems: [...exposureProblems(deps, http), ...(grpc?.problems ?? [])] }
 }
 
 function rateOf({ perMinute, burst }: RateLimitSetting): RateLimit {
@@ -59,7 +82,7 @@ export async function loadOAuth(deps: StartDeps, own: NodeDeps, listener: HttpLi
 const SET_URL = 'set http.publicUrl to the URL by which they reach it'
 
 /** The problem of a listener that other machines reach, for `status`; none with `http.publicUrl`, which means it. */
-export function exposureProblems({ options }: Pick<StartDeps, 'options'>, listener: HttpListener | null): Problem[] {
+function exposureProblems({ options }: Pick<StartDeps, 'options'>, listener: HttpListener | null): Problem[] {
   if (listener === null || !listener.isExposed || options.config.http.publicUrl !== null) return []
   const place = listener.boundUrl.slice('http://'.length)
   const cards = listener.isWildcard ? '; agent cards name 127.0.0.1, which is another machine there' : ''

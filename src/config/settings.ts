@@ -22,7 +22,7 @@ import { MAX_MCP_SERVERS, type McpServerSetting, mcpServersSchema, shownServers 
 import { WEBSOCKET } from './network/websocket.js'
 import { NOTIFY } from './notify.js'
 import { PROVIDER } from './provider.js'
-import { PUBLIC_URL_ALLOWED, publicUrlSchema } from './public-url.js'
+import { GRPC_LISTEN, GRPC_PUBLIC, hostPort, listenSchema, PUBLIC_URL_ALLOWED, publicUrlSchema } from './public-url.js'
 
 /**
  * Form of a setting in YAML and in the environment. `duration` is a number of milliseconds or `10s`; lists are
@@ -115,25 +115,6 @@ function define<T>(one: Setting<T>): Setting<T> {
   return one
 }
 
-const hostPort = z.string().max(262).refine(isHostPort)
-
-/** Is it `host:port` with a port from 1 to 65535? */
-export function isHostPort(text: string): boolean {
-  const match = /^(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):(\d{1,5})$/.exec(text)
-  const port = Number(match?.[1] ?? 0)
-  return port >= 1 && port <= 65_535
-}
-
-/**
- * Where the HTTP listener is bound: `PORT` or `HOST:PORT`, a port from 0 (a free one) to 65535; null for anything else.
- */
-export function listenAddress(text: string): { readonly host: string; readonly port: number } | null {
-  const match = /^(?:([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):)?(\d{1,5})$/.exec(text)
-  const port = Number(match?.[2] ?? Number.NaN)
-  if (!(port <= 65_535)) return null
-  return { host: (match?.[1] ?? '127.0.0.1').replace(/^\[|\]$/g, ''), port }
-}
-
 /**
  * Every setting there is. The config file, the environment, `config show` and the type {@link Config} follow from it.
  */
@@ -218,12 +199,7 @@ export const SETTINGS = {
   },
   http: {
     listen: define<string | null>({
-      schema: z
-        .union([
-          z.int().min(0).max(65_535).transform(String),
-          z.string().refine((text) => listenAddress(text) !== null)
-        ])
-        .nullable(),
+      schema: listenSchema,
       fallback: null,
       form: 'text',
       unit: null,
@@ -340,6 +316,8 @@ export const SETTINGS = {
       true,
       'Take A2A calls of members over their links: the same tasks and rules as over HTTP, for agents of this node alone.'
     ),
+    grpc: GRPC_LISTEN,
+    grpcPublic: GRPC_PUBLIC,
     meshInterface: flag(false, 'Name the interface over the mesh on cards over HTTP, which strict clients refuse.'),
     default: define<string | null>({
       schema: z.string().min(1).max(256).nullable(),

@@ -63,6 +63,8 @@ export interface NodeInfo {
   readonly socket: string
   /** `http://127.0.0.1:7420`; null when it serves no HTTP. */
   readonly http: string | null
+  /** `127.0.0.1:7421`; absent when it serves no gRPC. */
+  readonly grpc?: string
   /** The agent that takes messages to the node which name neither agent nor skill; null or absent: none. */
   readonly defaultAgent?: string | null
 }
@@ -87,6 +89,7 @@ export interface StatusInfo {
   readonly http: string | null
   /** `ws://0.0.0.0:7421/mesh`, as bound; null: members cannot connect by WebSocket. Absent: an earlier build. */
   readonly websocket?: string | null
+  readonly grpc?: string
   readonly mesh: {
     readonly id: MeshId
     readonly name: string

@@ -53,6 +53,8 @@ const DEFAULTS: Readonly<Record<string, unknown>> = {
   'a2a.allowPrivate': [],
   'a2a.agents': {},
   'a2a.mesh': true,
+  'a2a.grpc': null,
+  'a2a.grpcPublic': null,
   'a2a.meshInterface': false,
   'a2a.provider': null,
   'a2a.default': null,

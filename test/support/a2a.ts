@@ -50,11 +50,17 @@ export interface GatewayNode<N extends LocalNode = LocalNode> {
   readonly dir: string
 }
 
-/** Starts it. `home`: that of one that ran before, with its token. `http`: its port. */
+/** Starts it. `home`: that of one that ran before, with its token. `http`: its port. `env`: settings of its own. */
 export async function gatewayNode<N extends LocalNode>(
   mesh: TestMesh<N>,
   name: string,
-  again?: { readonly home: string; readonly dir?: string; readonly token?: string; readonly http?: string }
+  again?: {
+    readonly home?: string
+    readonly dir?: string
+    readonly token?: string
+    readonly http?: string
+    readonly env?: NodeJS.ProcessEnv
+  }
 ): Promise<GatewayNode<N>> {
   const dir = again?.dir ?? path.join(await mesh.dir(), name)
   const agents = path.join(dir, 'agents')
@@ -63,7 +69,8 @@ export async function gatewayNode<N extends LocalNode>(
   await fs.writeFile(path.join(agents, 'talk.mjs'), MODULE)
   const node = await mesh.start(name, {
     args: ['--http', again?.http ?? '0', '--agents', agents],
-    ...(again === undefined ? {} : { home: again.home })
+    ...(again?.home === undefined ? {} : { home: again.home }),
+    ...(again?.env === undefined ? {} : { env: again.env })
   })
   const token = again?.token ?? (await node.json<{ token: string }>(['a2a', 'token', 'create', '--tier', 'L0'])).token
   return { node, url: node.info.http ?? '', token, dir }

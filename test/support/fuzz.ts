@@ -1,4 +1,6 @@
 import fc from 'fast-check'
+import { decodeProto, ProtoFault } from '../../src/adapters/a2a/grpc/proto-reader.js'
+import { encodeProto } from '../../src/adapters/a2a/grpc/proto-writer.js'
 import { OpenChannels } from '../../src/adapters/mesh/links/open-channels.js'
 import { decodeGateMessage, encodeGateMessage } from '../../src/adapters/mesh/links/hello.js'
 import { checkSignedCard } from '../../src/domain/card/schema.js'
@@ -116,6 +118,27 @@ function calls(): FuzzTarget {
     return true
   }
   return { name: 'parts of a call', samples, take }
+}
+
+function grpcRequests(): FuzzTarget {
+  const parts = [{ text: 'a' }, { data: { list: [1, null, { deep: true }] }, metadata: { a: 1 } }, { raw: 'AAEC' }]
+  const message = { messageId: 'm1', role: 'ROLE_USER', parts, extensions: ['urn:x'] }
+  const samples = [
+    encodeProto('SendMessageRequest', { tenant: 'text', message, configuration: { historyLength: 3 } }),
+    encodeProto('SendMessageRequest', { message: { ...message, parts: [] }, metadata: { skillId: 'text.stats' } })
+  ]
+  const take = (bytes: Uint8Array): boolean => {
+    try {
+      const value = decodeProto('SendMessageRequest', Buffer.from(bytes))
+      const again = decodeProto('SendMessageRequest', encodeProto('SendMessageRequest', value))
+      demand(Object.keys(again).length <= Object.keys(value).length, 'a decoded value has no more after a round trip')
+      return true
+    } catch (error) {
+      if (error instanceof ProtoFault) return false
+      throw error
+    }
+  }
+  return { name: 'requests over gRPC', samples, take }
 }
 
 function frames(): FuzzTarget {
@@ -327,6 +350,7 @@ export function fuzzTargets(): readonly FuzzTarget[] {
   return [
     frames(),
     calls(),
+    grpcRequests(),
     multiplexed(),
     envelopes(),
     relayedFrames(),

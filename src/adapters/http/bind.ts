@@ -1,5 +1,4 @@
-import type http from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Server } from 'node:net'
 import { messageOf, NodeError } from '../../kit/errors.js'
 
 interface ListenAddress {
@@ -14,13 +13,22 @@ export function isLoopback(address: string): boolean {
   return address === '::1' || /^(?:::ffff:)?127\./.test(address)
 }
 
+/** The protocol of a server, and commands for an address that cannot be served. */
+export interface ListenWords {
+  readonly protocol: string
+  /** For a port in use; the first one for other faults, too. */
+  readonly next: readonly string[]
+}
+
+const HTTP_WORDS: ListenWords = { protocol: 'HTTP', next: ['a2a-node start --http 0'] }
+
 /**
  * Binds a server to an address.
  * @throws NodeError PORT_IN_USE, NO_PERMISSION, CONFIG_INVALID for a host that this machine does not have
  */
-export async function listen(server: http.Server, { host, port }: ListenAddress): Promise<AddressInfo> {
+export async function listen(server: Server, { host, port }: ListenAddress, words = HTTP_WORDS): Promise<AddressInfo> {
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (error) => reject(listenError(error, { host, port })))
+    server.once('error', (error) => reject(listenError(error, { host, port }, words)))
     server.listen({ host, port }, resolve)
   })
   server.removeAllListeners('error').on('error', () => {})
@@ -35,15 +43,17 @@ const REASONS: Readonly<Record<string, string>> = {
   EACCES: 'this user may not serve this port'
 }
 
-function listenError(error: Error, { host, port }: { readonly host: string; readonly port: number }): NodeError {
+function listenError(error: Error, { host, port }: ListenAddress, { protocol, next }: ListenWords): NodeError {
   const code = (error as NodeJS.ErrnoException).code
   if (code === 'EADDRINUSE') {
     return new NodeError('PORT_IN_USE', `port ${port} of ${host} is in use by another program`, {
       cause: error,
-      next: ['a2a-node start --http 0']
+      next
     })
   }
-  const text = `cannot serve HTTP on ${host}:${port}: ${REASONS[code ?? ''] ?? messageOf(error)}`
-  const next = ['a2a-node start --http 0', 'a2a-node config show']
-  return new NodeError(code === 'EACCES' ? 'NO_PERMISSION' : 'CONFIG_INVALID', text, { cause: error, next })
+  const text = `cannot serve ${protocol} on ${host}:${port}: ${REASONS[code ?? ''] ?? messageOf(error)}`
+  return new NodeError(code === 'EACCES' ? 'NO_PERMISSION' : 'CONFIG_INVALID', text, {
+    cause: error,
+    next: [...next, 'a2a-node config show']
+  })
 }

@@ -2,6 +2,7 @@ import http from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { TokenGrant } from '../../ports/token-api.js'
 import type { AddressLimit } from './address-limit.js'
+import { type Authorized, authorize, NO_TOKEN } from './authorize.js'
 import { Authority, bracketed, callerHeaders, type HttpRefusal, targetOf } from './authority.js'
 import { isLoopback, listen } from './bind.js'
 import { announcedBytes, answerError, isJson, isSending, tooLarge } from './body.js'
@@ -101,8 +102,6 @@ export interface HttpListener {
   close(): Promise<void>
 }
 
-const BEARER = /^bearer ([A-Za-z0-9._~+/-]{1,4096}=*)$/i
-
 /**
  * Binds the one HTTP listener of a node.
  * @throws NodeError PORT_IN_USE, NO_PERMISSION, CONFIG_INVALID for a host that this machine does not have
@@ -139,12 +138,6 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
 
 /** Bytes of one answer beyond which it is looked at what waits in all. */
 const LARGE_BYTES = 65_536
-
-/** Outcome of checking the token of a request: a wrong token differs from none. */
-interface Authorized {
-  readonly grant: TokenGrant | null
-  readonly reason: string | null
-}
 
 /** Of a request, by its header `Expect`. `continue`: the client sends its body only after `100 Continue`. */
 type Expectation = 'continue' | 'other'
@@ -420,27 +413,6 @@ interface ListenedRoute {
 
 function destroyIt(this: http.ServerResponse): void {
   this.destroy()
-}
-
-const NO_TOKEN = 'a token is needed: Authorization: Bearer <token>'
-const WITHOUT_TOKEN: Authorized = { grant: null, reason: NO_TOKEN }
-
-/** Synchronous unless the token check is not, so that no request behind a refused one runs. */
-function authorize(
-  { admit }: Pick<HttpService, 'admit'>,
-  headers: readonly string[]
-): Authorized | Promise<Authorized> {
-  const [header] = headers
-  if (header === undefined) return WITHOUT_TOKEN
-  const token = BEARER.exec(header)?.[1]
-  const found = token === undefined || headers.length > 1 ? null : admit(token)
-  return found instanceof Promise ? found.then(authorized) : authorized(found)
-}
-
-function authorized(grant: TokenGrant | null): Authorized {
-  return grant === null
-    ? { grant, reason: 'the token is not one of this node, or not any more' }
-    : { grant, reason: null }
 }
 
 function challengeFor(reason: string, metadata: string | undefined): string {

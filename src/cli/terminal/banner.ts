@@ -109,6 +109,7 @@ export function bannerLines(
         ? []
         : [['http', `${info.http}  (token: ${output.hint('a2a-node a2a token create')})`] as const]),
       ...webSocketFacts(info),
+      ...(info.grpc === undefined ? [] : [['grpc', info.grpc] as const]),
       ['agents', ready.length === 0 ? 'none ready' : `${ready.length} ready: ${ready.join(', ')}`]
     ]),
     ...problemLines(output, isLogged ? networkProblems(info.problems) : info.problems).map((line) => `  ${line}`)

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { WEBSOCKET_URL_MAX, websocketUrl } from '../../kit/net/websocket-url.js'
-import { listenAddress, type Setting } from '../settings.js'
+import { listenAddress } from '../public-url.js'
+import type { Setting } from '../settings.js'
 
 /** URLs of one list, at most. */
 const MAX_URLS = 4

@@ -92,6 +92,8 @@ export interface ApiHost {
   isStopping(): boolean
   /** URL of the HTTP listener with the bound address, which may be a wildcard; null without one. */
   http(): string | null
+  /** The bound address of the gRPC listener; absent or null without one. */
+  readonly grpc?: string | null
   /** Push notifications of the A2A gateway; null without one. */
   push(): PushAdmin | null
   /** Conversations of callers of the A2A gateway; null without one. */
@@ -99,7 +101,7 @@ export interface ApiHost {
 }
 
 /** Facts of this node, as `start` prints them. */
-export function nodeInfo({ node, http }: Pick<ApiHost, 'node' | 'http'>): NodeInfo {
+export function nodeInfo({ node, http, grpc = null }: Pick<ApiHost, 'node' | 'http' | 'grpc'>): NodeInfo {
   const { membership, process: facts } = node.deps
   return {
     node: selfInfo(node),
@@ -107,6 +109,7 @@ export function nodeInfo({ node, http }: Pick<ApiHost, 'node' | 'http'>): NodeIn
     pid: facts.pid,
     socket: facts.socket,
     http: http(),
+    ...(grpc === null ? {} : { grpc }),
     defaultAgent: rootAgent(node.deps.settings.defaultAgent, node.agents.definitions())
   }
 }

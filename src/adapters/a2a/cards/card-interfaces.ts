@@ -4,9 +4,12 @@ import { MESH_BINDING, meshUrl } from '../mesh-binding/mesh-uri.js'
 
 /** An interface of an agent on a card. */
 export interface CardInterface {
-  readonly protocolBinding: 'JSONRPC' | 'HTTP+JSON' | typeof MESH_BINDING
+  readonly protocolBinding: 'JSONRPC' | 'HTTP+JSON' | 'GRPC' | typeof MESH_BINDING
   readonly protocolVersion: '1.0' | '0.3'
+  /** Of gRPC `host:port`. */
   readonly url: string
+  /** The agent, where the URL does not name it. */
+  readonly tenant?: string
 }
 
 /** Bindings and versions of the protocol in order of preference. */
@@ -21,18 +24,25 @@ const SPOKEN: readonly Omit<CardInterface, 'url'>[] = [
 export interface Reached {
   /** URL of its listener (`http://127.0.0.1:7420`); null: none. */
   readonly base: string | null
+  /** `host:port` of its gRPC listener; absent or null: none. */
+  readonly grpc?: string | null
   /** Its key, when it serves calls of members over their links; absent: it does not. */
   readonly meshNode?: string
 }
 
 /**
  * The interfaces of an agent; null: of the whole node. The HTTP bindings share a URL: JSON-RPC is recognized by its
- * method name, REST by the path below the URL (in 0.3 it begins with `/v1/`). The mesh carries the same JSON-RPC.
+ * method name, REST by the path below the URL (in 0.3 it begins with `/v1/`). gRPC has no paths: its tenant is the
+ * agent. The mesh carries the same JSON-RPC.
  */
-export function interfacesOf({ base, meshNode }: Reached, pathId: string | null): readonly CardInterface[] {
+export function interfacesOf(
+  { base, grpc = null, meshNode }: Reached,
+  pathId: string | null
+): readonly CardInterface[] {
   const path = pathId === null ? '/a2a' : `/agents/${segmentOf(pathId)}`
   const overHttp = base === null ? [] : SPOKEN.map((spoken) => ({ ...spoken, url: `${base}${path}` }))
-  if (meshNode === undefined) return overHttp
+  const direct = grpc === null ? overHttp : [...overHttp, grpcInterface(grpc, pathId)]
+  if (meshNode === undefined) return direct
   const overMesh = (['1.0', '0.3'] as const).map(
     (protocolVersion): CardInterface => ({
       protocolBinding: MESH_BINDING,
@@ -40,7 +50,11 @@ export function interfacesOf({ base, meshNode }: Reached, pathId: string | null)
       url: meshUrl(meshNode, path)
     })
   )
-  return [...overHttp, ...overMesh]
+  return [...direct, ...overMesh]
+}
+
+function grpcInterface(url: string, pathId: string | null): CardInterface {
+  return { protocolBinding: 'GRPC', protocolVersion: '1.0', url, ...(pathId === null ? {} : { tenant: pathId }) }
 }
 
 /** The name of an agent in paths: its id on its own node, `id@node name` on others. */

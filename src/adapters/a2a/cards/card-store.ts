@@ -24,14 +24,14 @@ export interface OriginalCards {
 }
 
 /** Dependencies of {@link CardStore}. */
-export interface CardStoreDeps extends CardHost {
+export interface CardStoreDeps {
+  /** `version`: of the node's software, for its own card. */
+  readonly host: CardHost & { readonly version: string }
   /** The API of the weakest caller: agents visible to it are public. */
   readonly api: NodeApi
   readonly signer: CardSigner
   readonly originals: OriginalCards
   readonly clock: Clock
-  /** Version of the node's software, for its own card. */
-  readonly version: string
   /** Called with the error when a card cannot be made; the previous card stays. */
   onFault(error: unknown): void
 }
@@ -170,7 +170,7 @@ export class CardStore {
     const former = this.#cards?.made.get(key)?.entry
     try {
       const agent = await this.#deps.api.call('agents.show', { agent: key })
-      return { agent, original, ...this.#prepared(agentSubject(agent, original, this.#deps), former) }
+      return { agent, original, ...this.#prepared(agentSubject(agent, original, this.#deps.host), former) }
     } catch (error) {
       if (asNodeError(error).code === 'AGENT_NOT_FOUND') return null
       this.#deps.onFault(error)
@@ -179,8 +179,8 @@ export class CardStore {
   }
 
   async #rootOf(agents: readonly AgentDetail[]): Promise<CardEntry> {
-    const { api } = this.#deps
-    const subject = rootSubject(await api.call('node.info', {}), agents, this.#deps)
+    const { api, host } = this.#deps
+    const subject = rootSubject(await api.call('node.info', {}), agents, host)
     return { agent: null, original: null, ...this.#prepared(subject, this.#cards?.root) }
   }
 

@@ -69,7 +69,7 @@ export interface CardHost extends Reached {
 export function agentSubject(
   detail: AgentDetail,
   original: SignedCard | null,
-  { base, meshNode, meshInterface, pushNotifications, oauth }: CardHost
+  { base, grpc = null, meshNode, meshInterface, pushNotifications, oauth }: CardHost
 ): CardSubject {
   const { id, name, description, version, node, tier, sandboxId, revision, provider } = detail
   const claims = {
@@ -86,7 +86,7 @@ export function agentSubject(
     version,
     // The mesh binding reaches an agent at its own node only.
     interfaces: interfacesOf(
-      meshInterface === true && node.id === meshNode ? { base, meshNode } : { base },
+      meshInterface === true && node.id === meshNode ? { base, grpc, meshNode } : { base, grpc },
       pathIdOf(detail)
     ),
     skills: detail.capabilities.map((capability) => skillOf(capability, [id])),
@@ -111,8 +111,8 @@ export function rootSubject(
   return { ...agentSubject(agent, null, host), interfaces: interfacesOf(reachedOf(host), null) }
 }
 
-function reachedOf({ base, meshNode, meshInterface }: CardHost): Reached {
-  return meshInterface === true && meshNode !== undefined ? { base, meshNode } : { base }
+function reachedOf({ base, grpc = null, meshNode, meshInterface }: CardHost): Reached {
+  return meshInterface === true && meshNode !== undefined ? { base, grpc, meshNode } : { base, grpc }
 }
 
 /** The content of the card of a whole node: the capabilities of its agents and of the known agents of other nodes. */

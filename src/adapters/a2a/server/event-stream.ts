@@ -49,8 +49,15 @@ export async function answerStream(
   }
 }
 
-/** Resolves true when the client has read all; false after the time limit or when it hung up. */
-function drained(response: ServerResponse, clock: Clock): Promise<boolean> {
+/** An answer that its client may read slowly. */
+export interface SlowAnswer {
+  readonly destroyed: boolean
+  on(event: 'drain' | 'close', listener: () => void): SlowAnswer
+  off(event: 'drain' | 'close', listener: () => void): SlowAnswer
+}
+
+/** Resolves true when the client has read all; false after {@link BEHIND_WAIT_MS} or when it hung up. */
+export function drained(response: SlowAnswer, clock: Clock): Promise<boolean> {
   return new Promise((resolve) => {
     if (response.destroyed) return resolve(false)
     const timer = clock.after(BEHIND_WAIT_MS, () => done(false))

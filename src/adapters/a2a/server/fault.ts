@@ -93,6 +93,18 @@ export interface FaultDetails {
   readonly violations?: readonly FieldViolation[]
 }
 
+/** The body of a REST answer to a failed request (A2A 1.0, section 11.6). */
+export interface RestFault {
+  readonly error: {
+    /** HTTP status. */
+    readonly code: number
+    /** Name of a code of google.rpc. */
+    readonly status: string
+    readonly message: string
+    readonly details: readonly object[]
+  }
+}
+
 /** A failed request in terms of the protocol. */
 export class A2AFault extends Error {
   readonly kind: FaultKind
@@ -116,7 +128,7 @@ export class A2AFault extends Error {
   }
 
   /** The body of a REST answer. */
-  toRest(): { readonly error: object } {
+  toRest(): RestFault {
     const { http: code, status } = KINDS[this.kind]
     return { error: { code, status, message: this.message, details: this.#any() } }
   }

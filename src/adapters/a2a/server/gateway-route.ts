@@ -6,17 +6,10 @@ import type { Principal } from '../../../ports/node-api.js'
 import { answerStream } from './event-stream.js'
 import { A2AFault, faultOf } from './fault.js'
 import { callRpc, isOldStream, parsedBody, rpcIdIn, rpcJson, rpcOperation } from './json-rpc.js'
-import { atTenant, type Caller, type OperationInput, type Operation } from './operations.js'
-import { withFieldNames } from './proto-names.js'
+import type { Caller, OperationInput, Operation } from './operations.js'
+import { perform } from './perform.js'
 import { pathVersion, restCall } from './rest.js'
-import {
-  activatedExtensions,
-  checkRequired,
-  type OfferedExtension,
-  type ProtocolVersion,
-  requestedVersion,
-  type ServiceSource
-} from './service-params.js'
+import { type OfferedExtension, type ProtocolVersion, requestedVersion, type ServiceSource } from './service-params.js'
 
 /** Largest body of a request, in bytes. */
 export const MAX_GATEWAY_BODY = 10_485_760
@@ -109,18 +102,9 @@ export class GatewayRoute {
     }
   }
 
-  /**
-   * Reads both forms of field names, resolves the tenant, checks the extensions that its agent requires, then runs the
-   * operation.
-   */
-  #perform({ operation, params: sent, response, source }: Performance, given: Caller): Promise<OperationInput> {
-    const params = withFieldNames(sent)
-    const caller = atTenant(given, params)
-    const offered = this.#deps.extensions(caller.agent)
-    const activated = activatedExtensions(source, offered)
-    checkRequired(offered, activated?.uris ?? [])
-    if (activated !== null && activated.uris.length > 0) response.setHeader(activated.header, activated.uris.join(', '))
-    return operation(params, caller)
+  #perform({ response, ...asked }: Performance, caller: Caller): Promise<OperationInput> {
+    const onActivated = (header: string, uris: string): void => void response.setHeader(header, uris)
+    return perform({ ...asked, extensions: (agent) => this.#deps.extensions(agent), onActivated }, caller)
   }
 
   #caller(request: IncomingMessage, { principal, signal }: GatewayCall, agent: string | null): Caller {

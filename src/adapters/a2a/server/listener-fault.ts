@@ -1,6 +1,6 @@
 import type { LongLine } from '../../../kit/lines.js'
 import { idOfEdges } from '../../../kit/mcp/message-edges.js'
-import { errorInfo, rateLimited } from './fault.js'
+import { errorInfo, rateLimited, type RestFault } from './fault.js'
 import { rpcIdIn } from './json-rpc.js'
 import { pathVersion } from './rest.js'
 
@@ -78,7 +78,7 @@ function limitOf({ message, headers = {} }: ListenerError): ReturnType<typeof ra
 }
 
 /** The same in the form of REST (A2A 1.0, section 11.6). */
-export function restError(error: ListenerError): object {
+export function restError(error: ListenerError): RestFault {
   const { status, message } = error
   if (status === 429) return limitOf(error).toRest()
   return { error: { code: status, status: NAMES[status] ?? 'INVALID_ARGUMENT', message, details: [infoOf(error)] } }

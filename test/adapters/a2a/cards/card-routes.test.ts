@@ -42,7 +42,7 @@ async function serving(t: Assert, { origins = [], change = (api) => api }: Given
   const originals = { find: () => null, onChange: () => (): void => {} }
   const faults: unknown[] = []
   const api = change(node.api({ tier: 3, scopes: ['read'] }))
-  const book = new CardStore({ ...host, originals, api, onFault: (error) => faults.push(error) })
+  const book = new CardStore({ ...host, host, originals, api, onFault: (error) => faults.push(error) })
   t.teardown(() => book.close())
   const service = createCardService({
     ...host,

@@ -22,9 +22,7 @@ function bookOf(t: Assert, world: World, node: FakeNode, given: Partial<CardStor
     return node.actor.sign(bytes)
   }
   const book = new CardStore({
-    base: BASE,
-    pushNotifications: false,
-    version: '0.1.0',
+    host: { base: BASE, pushNotifications: false, version: '0.1.0' },
     clock: world.clock,
     api: node.api({ kind: 'token', name: 'everybody', tier: 3, scopes: ['read'] }),
     signer: new CardSigner({ sign, nodeId: node.id, keysUrl: `${BASE}/.well-known/jwks.json` }),
