@@ -32,7 +32,22 @@ export interface CaseRun {
   readonly place: Place
   readonly binding: Binding
   readonly world: World
+  /** Makes the last answer of a case wrong, to prove that it can fail. */
+  readonly alter?: Alteration
+  /** Milliseconds that a step waits for what it expects. */
+  readonly patienceMs?: number
 }
+
+type Events = readonly Readonly<Record<string, unknown>>[]
+
+/** What takes the place of an answer, of events, and of the operations that an agent was asked for. */
+interface Alteration {
+  answer(given: CaseAnswer): CaseAnswer
+  events(given: Events): Events
+  asked(given: readonly string[]): readonly string[]
+}
+
+const ASIS: Alteration = { answer: (given) => given, events: (given) => given, asked: (given) => given }
 
 interface OpenStream {
   readonly events: AsyncIterator<Readonly<Record<string, unknown>>>
@@ -45,6 +60,8 @@ interface Course extends CaseRun {
   readonly one: Case
   readonly values: Map<string, unknown>
   readonly streams: Map<string, OpenStream>
+  /** Of this step. */
+  readonly altered: Alteration
 }
 
 let runs = 0
@@ -60,10 +77,13 @@ export async function runCase(one: Case, run: CaseRun): Promise<Verdict> {
     ['gate', run.world.gate(nonce)],
     ['hook', run.world.hook(nonce)]
   ])
-  const course: Course = { ...run, one, values, streams: new Map() }
+  const course = { ...run, one, values, streams: new Map<string, OpenStream>() }
   try {
     for (const [at, step] of one.steps.entries()) {
-      const [fault] = await doStep(filled(step, values) as Step, course)
+      const [fault] = await doStep(filled(step, values) as Step, {
+        ...course,
+        altered: at === one.steps.length - 1 ? (run.alter ?? ASIS) : ASIS
+      })
       if (fault !== undefined) return { state: 'failed', why: `step ${at + 1}: ${fault}` }
     }
     return { state: 'passed' }
@@ -99,7 +119,7 @@ async function doStep(step: Step, course: Course): Promise<string[]> {
   if (step.close !== undefined) course.streams.get(step.close)?.abort.abort()
   if (step.drain !== undefined) return await drained(step, course)
   if (step.hook === true) return await notified(step, course)
-  if (step.asked !== undefined) return askedFaults(step, course.world.askedOf(nonce))
+  if (step.asked !== undefined) return askedFaults(step, course.altered.asked(course.world.askedOf(nonce)))
   if (step.raw !== undefined) return await rawStep(step, step.raw, course)
   return step.call === undefined ? [] : await callStep(step, step.call, course)
 }
@@ -136,18 +156,18 @@ async function callStep(step: Step, operation: NonNullable<Step['call']>, course
     return ['a stream began']
   }
   if (step.open !== undefined) return await opened(step.open, begun, { step, course, abort })
-  return streamFaults(await all(begun), step.stream ?? {})
+  return streamFaults(course.altered.events(await all(begun)), step.stream ?? {})
 }
 
 /** Asks until the answer is as the step waits for, then compares. */
 async function answered(step: Step, ask: () => Promise<CaseAnswer>, course: Course): Promise<string[]> {
-  const end = Date.now() + STEP_MS
+  const end = Date.now() + (course.patienceMs ?? STEP_MS)
   let answer = await ask()
   while (step.until !== undefined && faultsOf(answer.body, step.until).length > 0 && Date.now() < end) {
     await wait(POLL_MS)
     answer = await ask()
   }
-  return answerFaults(step, answer, course)
+  return answerFaults(step, course.altered.answer(answer), course)
 }
 
 function answerFaults(step: Step, answer: CaseAnswer, course: Course): string[] {
@@ -194,24 +214,25 @@ async function opened(
   return []
 }
 
-async function drained(step: Step, { streams }: Course): Promise<string[]> {
+async function drained(step: Step, { streams, altered }: Course): Promise<string[]> {
   const stream = streams.get(step.drain ?? '')
   if (stream === undefined) throw new Error(`no stream ${step.drain ?? ''} is open`)
   for (let next = await stream.events.next(); next.done !== true; next = await stream.events.next())
     stream.seen.push(next.value)
   const wants: StreamWants = step.stream ?? {}
   const other = wants.endsLike === undefined ? undefined : streams.get(wants.endsLike)?.seen
-  return streamFaults(stream.seen, wants, other)
+  return streamFaults(altered.events(stream.seen), wants, other)
 }
 
 /** Waits for notifications, up to the final one or the time of a step. */
-async function notified(step: Step, { world, values }: Course): Promise<string[]> {
+async function notified(step: Step, { world, values, altered, patienceMs = STEP_MS }: Course): Promise<string[]> {
   const wants = step.stream ?? {}
-  const end = Date.now() + STEP_MS
+  const end = Date.now() + patienceMs
   for (;;) {
     const got = await world.notifications(String(values.get('nonce')))
     const faults = streamFaults(got, wants)
-    if (faults.length === 0 || Date.now() > end) return faults
+    if (faults.length === 0) return streamFaults(altered.events(got), wants)
+    if (Date.now() > end) return faults
     await wait(POLL_MS)
   }
 }
@@ -237,5 +258,6 @@ async function rawStep(step: Step, raw: NonNullable<Step['raw']>, course: Course
   })
   if (step.stream === undefined) return await answered(step, () => readAnswer(response, (given) => given), course)
   if (!isStream(response)) return [`no stream: ${response.status}`]
-  return streamFaults(await all(eventsIn(response, (data) => data as Readonly<Record<string, unknown>>)), step.stream)
+  const events = await all(eventsIn(response, (data) => data as Readonly<Record<string, unknown>>))
+  return streamFaults(course.altered.events(events), step.stream)
 }
