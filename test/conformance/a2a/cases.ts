@@ -12,7 +12,7 @@ export const BINDINGS = ['jsonrpc', 'rest', 'grpc'] as const
 /** One of them. */
 export type BindingName = (typeof BINDINGS)[number]
 
-/** Who asks. `client` has all rights, `stranger` too, with another token; `nobody` has none, an `impostor` a false one. */
+/** Who asks. `client` and `stranger` have all rights, `nobody` has no token, and an `impostor` a false one. */
 const CALLERS = ['client', 'stranger', 'reader', 'sender', 'nobody', 'impostor'] as const
 /** One of them. */
 export type CallerName = (typeof CALLERS)[number]

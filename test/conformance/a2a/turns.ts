@@ -24,11 +24,17 @@ const TURN_MS = 30_000
  */
 export async function runTurns(t: Teardown, mesh: TestMesh): Promise<CaseResult[]> {
   const missing = await preparePython()
-  const result = (id: string, verdict: Verdict): CaseResult => ({ id, level: 'turn', way: WAY, place: 'hop', ...verdict })
+  const result = (id: string, verdict: Verdict): CaseResult => ({
+    id,
+    level: 'turn',
+    way: WAY,
+    place: 'hop',
+    ...verdict
+  })
   const ids = Array.from({ length: TURNS }, (_, at) => `turn ${at + 1}`)
   if (missing !== null) return ids.map((id) => result(id, { state: 'skipped', why: missing }))
   const scene = await startScene(t, mesh)
-  const turns: (TurnRecord | null)[] = []
+  const turns: (TurnRecord | undefined)[] = []
   const results: CaseResult[] = []
   for (const [at, id] of ids.entries()) {
     const verdict = await oneTurn(scene, at + 1, turns).catch(
@@ -48,11 +54,11 @@ interface TurnRecord {
 }
 
 /** Does a turn, compares it with those before, and adds it to them. */
-async function oneTurn(scene: Scene, turn: number, turns: (TurnRecord | null)[]): Promise<Verdict> {
+async function oneTurn(scene: Scene, turn: number, turns: (TurnRecord | undefined)[]): Promise<Verdict> {
   const [before] = turns.slice(-1)
   const isAnswer = turn === 3
-  const about = before == null ? {} : isAnswer ? { taskId: before.task } : { contextId: before.context }
-  turns.push(null)
+  const about = before === undefined ? {} : isAnswer ? { taskId: before.task } : { contextId: before.context }
+  turns.push(undefined)
   const message = { messageId: `turn-${turn}`, role: 'ROLE_USER', parts: [{ text: `${turn}` }], ...about }
   const signal = AbortSignal.timeout(TURN_MS)
   const answer = await JSON_RPC.ask('SendMessage', { message }, { url: scene.url(), token: scene.token, signal })
@@ -64,7 +70,7 @@ async function oneTurn(scene: Scene, turn: number, turns: (TurnRecord | null)[])
     ...(turn === 2 ? { 'status.message.parts[0].text': 'Which?' } : {})
   }
   const seen = seenBy(task)
-  const remote = turns.find((one) => one != null && one.seen['context'] !== undefined)?.seen['context']
+  const remote = turns.find((one) => one?.seen['context'] !== undefined)?.seen['context']
   const faults = [
     ...faultsOf(task, wanted),
     ...(turn === 2 ? [] : faultsOf(seen, { text: `${turn}`, isFurther: isAnswer, context: remote ?? { like: '.' } }))

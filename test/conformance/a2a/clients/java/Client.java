@@ -29,6 +29,7 @@ import io.a2a.spec.TaskPushNotificationConfig;
 import io.a2a.spec.TaskQueryParams;
 import io.a2a.spec.TaskState;
 import io.a2a.spec.TextPart;
+import java.net.URI;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -52,9 +53,11 @@ public class Client {
   static Task done;
 
   public static void main(String[] args) throws Exception {
+    // The resolver drops the path of the URL, so the path of the card is named.
+    String path = URI.create(args[0]).getPath() + "/.well-known/agent-card.json";
     // Without the version the card is of 0.3 and 1.0 at once.
     Map<String, String> headers = Map.of("A2A-Version", "1.0");
-    card = new A2ACardResolver(A2AHttpClientFactory.create(), args[0], null, null, headers).getAgentCard();
+    card = new A2ACardResolver(A2AHttpClientFactory.create(), args[0], null, path, headers).getAgentCard();
     plain = client(args[1], false);
     streams = client(args[1], true);
 
