@@ -3,11 +3,14 @@
 // MCP runtime, then on a node that imports it, and on a node one hop away, both with a token. It needs Node 22, and the
 // package registry; without Node 22 it says so and ends with 0. Exit code 1 when something fails that is not expected
 // to (test/conformance/expected-*.yml), or passes that is.
+// `npm run conformance -- a2a` runs the cases of A2A and foreign clients instead (test/conformance/a2a). Last line:
+// `N passed, N failed, N skipped`. The same exit code, with test/conformance/a2a/expected.yml.
 import { spawn } from 'node:child_process'
 import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { parseArgs } from 'node:util'
+import { conformsToA2A } from './conformance/a2a.mjs'
 import { fetchRunner, nodeForRunner, RUNS } from './conformance/runner.mjs'
 import { compileTests } from './testing/compile.mjs'
 
@@ -62,7 +65,13 @@ async function failures(running, one) {
 }
 
 async function main() {
-  const { values } = parseArgs({ options: { verbose: { type: 'boolean', default: false } } })
+  const options = { verbose: { type: 'boolean', default: false } }
+  const { values, positionals } = parseArgs({ options, allowPositionals: true })
+  if (positionals[0] === 'a2a') {
+    process.exitCode = (await conformsToA2A()) ? 0 : 1
+    return
+  }
+  if (positionals.length > 0) throw new Error(`no conformance tests are called ${positionals[0]}; a2a are`)
   const { node, skipped } = nodeForRunner({
     execPath: process.execPath,
     version: process.versions.node,

@@ -3,7 +3,7 @@ import { streamed } from '../support/a2a.js'
 import {
   at,
   gathered,
-  isRpcFault,
+  isOldRpcFault,
   type Json,
   read,
   says03,
@@ -90,7 +90,7 @@ async function operations(group: Assert, s: Subject): Promise<void> {
   await group.test('7.4 tasks/cancel gives the task canceled', async (t) => {
     const { id } = resultOf(await send(s, { until: s.gate().until }, {}, { blocking: false }))
     t.is(at(resultOf(await s.rpc('tasks/cancel', { id })), 'status', 'state'), 'canceled')
-    isRpcFault(t, await s.rpc('tasks/cancel', { id }), -32_002, 'TASK_NOT_CANCELABLE')
+    isOldRpcFault(t, await s.rpc('tasks/cancel', { id }), -32_002, 'TASK_NOT_CANCELABLE')
   })
   await group.test('9.4 what asks back is input-required, and a message with its taskId goes on', async (t) => {
     const asked = resultOf(await send(s, { ask: 'Which?' }))
@@ -151,15 +151,20 @@ async function streams(group: Assert, s: Subject): Promise<void> {
 
 async function faults(group: Assert, s: Subject): Promise<void> {
   await group.test('8.1 and 8.2 errors have their numbers', async (t) => {
-    isRpcFault(t, await s.rpc('nonexistent/method'), -32_601, 'METHOD_NOT_FOUND')
-    isRpcFault(t, await s.rpc('message/send', { message: { parts: 'invalid' } }), -32_602, 'INVALID_PARAMS')
-    isRpcFault(t, await s.rpc('message/send', says03('x', { parts: [{ kind: 'other' }] })), -32_602, 'INVALID_PARAMS')
-    isRpcFault(t, await s.rpc('tasks/get', { id: 'nonexistent-task-id' }), -32_001, 'TASK_NOT_FOUND')
-    isRpcFault(t, await send(s, 'x', { taskId: 'nonexistent-task-id' }), -32_001, 'TASK_NOT_FOUND')
+    isOldRpcFault(t, await s.rpc('nonexistent/method'), -32_601, 'METHOD_NOT_FOUND')
+    isOldRpcFault(t, await s.rpc('message/send', { message: { parts: 'invalid' } }), -32_602, 'INVALID_PARAMS')
+    isOldRpcFault(
+      t,
+      await s.rpc('message/send', says03('x', { parts: [{ kind: 'other' }] })),
+      -32_602,
+      'INVALID_PARAMS'
+    )
+    isOldRpcFault(t, await s.rpc('tasks/get', { id: 'nonexistent-task-id' }), -32_001, 'TASK_NOT_FOUND')
+    isOldRpcFault(t, await send(s, 'x', { taskId: 'nonexistent-task-id' }), -32_001, 'TASK_NOT_FOUND')
     const { id } = resultOf(await send(s, 'hello'))
-    isRpcFault(t, await send(s, 'more', { taskId: id }), -32_004, 'UNSUPPORTED_OPERATION')
+    isOldRpcFault(t, await send(s, 'more', { taskId: id }), -32_004, 'UNSUPPORTED_OPERATION')
     const file = { kind: 'file', file: { mimeType: 'application/x-unsupported', bytes: 'aGk=' } }
-    isRpcFault(t, await send(s, '', { parts: [file] }), -32_005, 'CONTENT_TYPE_NOT_SUPPORTED')
+    isOldRpcFault(t, await send(s, '', { parts: [file] }), -32_005, 'CONTENT_TYPE_NOT_SUPPORTED')
   })
   await group.test('a task of another caller is as one that is not', async (t) => {
     const { id } = resultOf(await send(s, 'mine'))

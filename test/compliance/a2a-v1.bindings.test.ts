@@ -1,7 +1,17 @@
 import test, { type Assert } from 'brittle'
 import { MESH_EXTENSION } from '../../src/adapters/a2a/cards/card-subject.js'
 import { request } from '../support/a2a.js'
-import { at, isRestFault, isRpcFault, type Json, read, says, type Subject, subject } from '../support/compliance.js'
+import {
+  at,
+  isOldRpcFault,
+  isRestFault,
+  isRpcFault,
+  type Json,
+  read,
+  says,
+  type Subject,
+  subject
+} from '../support/compliance.js'
 
 const V1 = { 'a2a-version': '1.0' }
 
@@ -48,7 +58,7 @@ async function versions(group: Assert, s: Subject): Promise<void> {
     '3.6.2 a request is done by the version that it names: method and path of another one are not found',
     async (t) => {
       isRpcFault(t, await s.rpc('message/send', says('x'), { headers: V1 }), -32_601, 'METHOD_NOT_FOUND')
-      isRpcFault(
+      isOldRpcFault(
         t,
         await s.rpc('SendMessage', says('x'), { headers: { 'a2a-version': '0.3' } }),
         -32_601,

@@ -94,7 +94,7 @@ test('every surface refuses an address beyond its limit, in its own form', async
   })
   const forms = {
     rpc: (s: string) => ({ jsonrpc: '2.0', id: 7, error: { code: -32603, message: message(s), data: [info(s)] } }),
-    old: (s: string) => ({ code: -32603, message: message(s), data: [info(s)] }),
+    old: (s: string) => ({ code: -32603, message: message(s), data: info(s) }),
     rest: (s: string) => ({
       error: { code: 429, status: 'RESOURCE_EXHAUSTED', message: message(s), details: [info(s)] }
     }),

@@ -1,90 +1,21 @@
-import { Role, TaskState, type SendMessageRequest, type Task } from '@a2a-js/sdk'
-import {
-  type Client,
-  ClientFactory,
-  ClientFactoryOptions,
-  DefaultAgentCardResolver,
-  JsonRpcTransportFactory,
-  RestTransportFactory
-} from '@a2a-js/sdk/client'
-import type { Message as OldMessage, Task as OldTask } from 'a2a03'
-import * as old from 'a2a03/client'
+import { TaskState, type Task } from '@a2a-js/sdk'
+import type { Client } from '@a2a-js/sdk/client'
+import type { Task as OldTask } from 'a2a03'
+import type * as old from 'a2a03/client'
 import test, { type Assert } from 'brittle'
+import { sdkClient, oldSdkClient, oldRequest, request } from '../support/a2a/sdk-clients.js'
 import { type GatewayNode, gatewayNode } from '../support/a2a.js'
 import { localMesh, untilAgent } from '../support/nodes.js'
 
-/** What fetch of a client sends, with the token. */
-function withToken(token: string): typeof fetch {
-  return (input, init = {}) => {
-    const headers = new Headers(init.headers)
-    headers.set('authorization', `Bearer ${token}`)
-    return fetch(input, { ...init, headers })
-  }
-}
-
-let said = 0
-function request(text: string, taskId = ''): SendMessageRequest {
-  const part = { content: { $case: 'text' as const, value: text }, metadata: undefined, filename: '', mediaType: '' }
-  return {
-    tenant: '',
-    message: {
-      messageId: `c${++said}`,
-      contextId: '',
-      taskId,
-      role: Role.ROLE_USER,
-      parts: [part],
-      metadata: undefined,
-      extensions: [],
-      referenceTaskIds: []
-    },
-    configuration: undefined,
-    metadata: undefined
-  }
-}
-
-function oldRequest(text: string, taskId?: string): { message: OldMessage } {
-  const more = taskId === undefined ? {} : { taskId }
-  return {
-    message: { kind: 'message', messageId: `c${++said}`, role: 'user', parts: [{ kind: 'text', text }], ...more }
-  }
-}
-
-/** The client of 1.0 for an agent, as its card says, by one of the transports alone. */
-async function clientOf(
+/** The client of 1.0 for an agent of a node. */
+const clientOf = ({ url, token }: GatewayNode, agent: string, transport: 'JSONRPC' | 'HTTP+JSON'): Promise<Client> =>
+  sdkClient({ url: `${url}/agents/${agent}`, token }, transport)
+/** The client of 0.3. */
+const oldClientOf = (
   { url, token }: GatewayNode,
   agent: string,
   transport: 'JSONRPC' | 'HTTP+JSON'
-): Promise<Client> {
-  const fetchImpl = withToken(token)
-  const transports = [
-    transport === 'JSONRPC' ? new JsonRpcTransportFactory({ fetchImpl }) : new RestTransportFactory({ fetchImpl })
-  ]
-  const factory = new ClientFactory(
-    ClientFactoryOptions.createFrom(ClientFactoryOptions.default, { transports, preferredTransports: [transport] })
-  )
-  const card = await new DefaultAgentCardResolver({ fetchImpl }).resolve(
-    `${url}/agents/${agent}/`,
-    '.well-known/agent-card.json'
-  )
-  return await factory.createFromAgentCard(card)
-}
-
-async function oldClientOf(
-  { url, token }: GatewayNode,
-  agent: string,
-  transport: 'JSONRPC' | 'HTTP+JSON'
-): Promise<old.Client> {
-  const fetchImpl = withToken(token)
-  const transports = [new old.JsonRpcTransportFactory({ fetchImpl }), new old.RestTransportFactory({ fetchImpl })]
-  const factory = new old.ClientFactory(
-    old.ClientFactoryOptions.createFrom(old.ClientFactoryOptions.default, { transports })
-  )
-  const card = await new old.DefaultAgentCardResolver({ fetchImpl }).resolve(
-    `${url}/agents/${agent}/`,
-    '.well-known/agent-card.json'
-  )
-  return await factory.createFromAgentCard({ ...card, preferredTransport: transport })
-}
+): Promise<old.Client> => oldSdkClient({ url: `${url}/agents/${agent}`, token }, transport)
 
 async function useOne(t: Assert, client: Client): Promise<void> {
   t.is(client.protocolVersion, '1.0')

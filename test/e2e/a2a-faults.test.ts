@@ -103,7 +103,11 @@ const says = (text: string, version: string, more: object = {}): object => ({
 const call = (node: GatewayNode, place: string, method: string, params: object) =>
   ask(node, place, { json: { jsonrpc: '2.0', id: 1, method, params } })
 const errorOf = (body: Record<string, unknown>) =>
-  body['error'] as { code: number; message: string; data: { metadata?: Record<string, string> }[] }
+  body['error'] as { code: number; message: string; data: FaultInfo | readonly FaultInfo[] }
+
+interface FaultInfo {
+  readonly metadata?: Record<string, string>
+}
 
 test(
   'faults of requests have the numbers and the form of the official servers, also one hop before their agent',
@@ -139,7 +143,9 @@ test(
         t.absent((await call(node, place, method, { message })).body['error'])
         const other = { ...message, parts: (says('other', version) as { parts: object[] }).parts }
         const reused = errorOf((await call(node, place, method, { message: other })).body)
-        t.alike([reused.code, reused.data[0]?.metadata?.['reason']], [-32602, 'MESSAGE_ID_REUSED'], method)
+        t.is(Array.isArray(reused.data), version === '1.0', `data of an error of ${method}`)
+        const [info] = [reused.data].flat()
+        t.alike([reused.code, info?.metadata?.['reason']], [-32602, 'MESSAGE_ID_REUSED'], method)
       }
       const nameless = async (method: string) =>
         errorOf((await ask(node, place, { json: { jsonrpc: '2.0', method, params: {} } })).body).code

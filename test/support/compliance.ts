@@ -145,6 +145,13 @@ export function isRpcFault(t: Assert, { status, type, body }: WireAnswer, code: 
   t.alike([info?.['reason'], info?.['domain']], [reason, 'a2a-protocol.org'])
 }
 
+/** The same in 0.3, whose data is one object: the official client in Go reads no other. */
+export function isOldRpcFault(t: Assert, answer: WireAnswer, code: number, reason: string): void {
+  const { error } = answer.body as { error?: { data?: object } }
+  t.ok(error?.data !== undefined && !Array.isArray(error.data), `the data of ${reason} is an object`)
+  isRpcFault(t, { ...answer, body: { ...answer.body, error: { ...error, data: [error?.data] } } }, code, reason)
+}
+
 /** An error of REST in 1.0 (section 11.6). */
 export function isRestFault(
   t: Assert,

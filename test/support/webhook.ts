@@ -25,7 +25,7 @@ export interface Receiver {
 }
 
 /** Starts a receiver; it is gone when the test ends. */
-export async function receiver(t: Assert): Promise<Receiver> {
+export async function receiver(t: Pick<Assert, 'teardown'>): Promise<Receiver> {
   const got: Received[] = []
   const waiting = new Set<() => void>()
   let how: (received: Received) => ReceiverAnswer = () => ({ status: 200 })

@@ -127,7 +127,7 @@ function shaped(wire: HttpWire, status: number, json: Json): string | null {
 }
 
 function reasonIn(details: unknown): string {
-  const [info] = details as readonly Json[]
+  const [info] = [details].flat() as readonly Json[]
   return info?.['@type'] === 'type.googleapis.com/google.rpc.ErrorInfo' && info['domain'] === 'a2a-protocol.org'
     ? String(info['reason'])
     : 'no reason'

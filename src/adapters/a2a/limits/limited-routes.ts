@@ -73,5 +73,5 @@ function isSmall({ headers }: CountedRequest): boolean {
 function bodyOf(face: GatewayFace, fault: A2AFault, id: RpcId): object {
   if (face === 'facade') return facadeListenerFault({ status: 429, code: 'RATE_LIMITED', message: fault.message })
   if (face === 'rpc' || face === 'mcp') return rpcJson(id, { fault })
-  return face === 'rest-old' ? fault.toRpc() : fault.toRest()
+  return face === 'rest-old' ? fault.toOldRpc() : fault.toRest()
 }

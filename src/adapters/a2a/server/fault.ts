@@ -122,9 +122,16 @@ export class A2AFault extends Error {
     return KINDS[this.kind].http
   }
 
-  /** The `error` of a JSON-RPC answer. */
+  /** The `error` of a JSON-RPC answer in 1.0. */
   toRpc(): { readonly code: number; readonly message: string; readonly data: readonly object[] } {
     return { code: KINDS[this.kind].rpc, message: this.message, data: this.#any() }
+  }
+
+  /** The same in 0.3, whose clients may read `data` as an object only: the ErrorInfo, with `details` of other types. */
+  toOldRpc(): { readonly code: number; readonly message: string; readonly data: object } {
+    const { data, ...error } = this.toRpc()
+    const [info, ...details] = data
+    return { ...error, data: details.length === 0 ? { ...info } : { ...info, details } }
   }
 
   /** The body of a REST answer. */

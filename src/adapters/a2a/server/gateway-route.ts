@@ -5,7 +5,7 @@ import type { Gateway } from '../../../ports/gateway.js'
 import type { Principal } from '../../../ports/node-api.js'
 import { answerStream } from './event-stream.js'
 import { A2AFault, faultOf } from './fault.js'
-import { callRpc, isOldStream, parsedBody, rpcIdIn, rpcJson, rpcOperation } from './json-rpc.js'
+import { callRpc, isOldStream, parsedBody, rpcIdIn, rpcJson, rpcOperation, rpcVersion } from './json-rpc.js'
 import type { Caller, OperationInput, Operation } from './operations.js'
 import { perform } from './perform.js'
 import { pathVersion, restCall } from './rest.js'
@@ -68,16 +68,21 @@ export class GatewayRoute {
       return answerJson(response, fault.status, rpcJson(body === null ? null : rpcIdIn(body), { fault }))
     }
     let isStream = false
+    let version: ProtocolVersion = '1.0'
     const { id, given } = await callRpc(body ?? Buffer.alloc(0), (method, params) => {
       isStream = isOldStream(method)
-      const operation = rpcOperation(method, requestedVersion(source))
+      version = rpcVersion(method)
+      const asked = requestedVersion(source)
+      version = asked ?? version
+      const operation = rpcOperation(method, asked)
       return this.#perform({ operation, params, response, source }, caller)
     })
-    if (!('items' in given) && !(isStream && 'fault' in given)) return answerJson(response, 200, rpcJson(id, given))
+    if (!('items' in given) && !(isStream && 'fault' in given))
+      return answerJson(response, 200, rpcJson(id, given, version))
     await answerStream(response, 'items' in given ? given.items : failing(given.fault), {
       clock: this.#deps.clock,
       encode: (value) => rpcJson(id, { value }),
-      encodeFault: (error) => rpcJson(id, { fault: faultOf(error) })
+      encodeFault: (error) => rpcJson(id, { fault: faultOf(error) }, version)
     })
   }
 
@@ -152,7 +157,7 @@ type JsonAnswer = readonly [response: ServerResponse, status: number, value: unk
 
 /** Errors of REST in 0.3 are the bare error objects of its JSON-RPC. */
 function restFault(fault: A2AFault, version: ProtocolVersion): object {
-  return version === '0.3' ? fault.toRpc() : fault.toRest()
+  return version === '0.3' ? fault.toOldRpc() : fault.toRest()
 }
 
 function bodyOf(body: Buffer | null): Record<string, unknown> {

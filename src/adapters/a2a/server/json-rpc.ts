@@ -51,7 +51,7 @@ export function rpcOperation(method: string, asked: ProtocolVersion | null): Ope
   const operation = METHODS.get(method)
   if (operation === undefined)
     throw new A2AFault('METHOD_NOT_FOUND', `there is no method ${JSON.stringify(method.slice(0, 100))}`)
-  const version = /^[A-Z]/.test(method) ? '1.0' : '0.3'
+  const version = rpcVersion(method)
   if (asked !== null && asked !== version)
     throw new A2AFault('METHOD_NOT_FOUND', `${method} is a method of A2A ${version}, and the request is of ${asked}`)
   return operation
@@ -63,6 +63,11 @@ const OLD_STREAMS: ReadonlySet<string> = new Set(['message/stream', 'tasks/resub
 /** Is the answer to a method a stream of events in any case, also when it is an error? */
 export function isOldStream(method: string): boolean {
   return OLD_STREAMS.has(method)
+}
+
+/** The version of a method, also of one that does not exist. */
+export function rpcVersion(method: string): ProtocolVersion {
+  return /^[A-Z]/.test(method) ? '1.0' : '0.3'
 }
 
 /** Parses a body as JSON within the limits. @throws A2AFault PARSE_ERROR, INVALID_REQUEST */
@@ -85,11 +90,14 @@ function checkLimits(value: unknown): void {
   if (fault !== null) throw new A2AFault('INVALID_REQUEST', `the body is not taken: ${fault}`)
 }
 
-/** The answer as JSON. */
-export function rpcJson(id: RpcId, given: { readonly value: unknown } | { readonly fault: A2AFault }): object {
-  return 'fault' in given
-    ? { jsonrpc: '2.0', id, error: given.fault.toRpc() }
-    : { jsonrpc: '2.0', id, result: given.value }
+/** The answer as JSON, with errors in the form of a version. */
+export function rpcJson(
+  id: RpcId,
+  given: { readonly value: unknown } | { readonly fault: A2AFault },
+  version: ProtocolVersion = '1.0'
+): object {
+  if ('value' in given) return { jsonrpc: '2.0', id, result: given.value }
+  return { jsonrpc: '2.0', id, error: version === '0.3' ? given.fault.toOldRpc() : given.fault.toRpc() }
 }
 
 /** The id of the request in a body, for answers without further parsing; null when it has none. */

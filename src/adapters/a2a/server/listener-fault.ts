@@ -63,13 +63,18 @@ export function listenerFault(
 ): object {
   if (method === 'POST' && path === '')
     return { jsonrpc: '2.0', id: body === null ? edges && idOfEdges(edges) : rpcIdIn(body), error: rpcError(error) }
-  return pathVersion(path, null) === '0.3' ? rpcError(error) : restError(error)
+  return pathVersion(path, null) === '0.3' ? oldRestError(error) : restError(error)
 }
 
 function rpcError(error: ListenerError): object {
   const { status, message } = error
   if (status === 429) return limitOf(error).toRpc()
   return { code: [400, 405, 408, 413].includes(status) ? INVALID_REQUEST : INTERNAL, message, data: [infoOf(error)] }
+}
+
+/** Errors of REST in 0.3 are the bare error objects of its JSON-RPC, whose data is one object. */
+function oldRestError(error: ListenerError): object {
+  return error.status === 429 ? limitOf(error).toOldRpc() : { ...rpcError(error), data: infoOf(error) }
 }
 
 /** The same fault as that of a token with too many calls. */

@@ -19,6 +19,7 @@ const INFO = {
 const message = 'too many requests: try again in 2 s'
 const rest = { error: { code: 429, status: 'RESOURCE_EXHAUSTED', message, details: [INFO] } }
 const rpc = { code: -32603, message, data: [INFO] }
+const oldRest = { ...rpc, data: INFO }
 
 test('one limit binds all calls of a token, and each protocol reports it in its own form', async (t: Assert) => {
   const clock = new ManualClock()
@@ -57,7 +58,7 @@ test('one limit binds all calls of a token, and each protocol reports it in its 
     ['/a2a/text', JSON.stringify(RPC), { jsonrpc: '2.0', id: 'seven', error: rpc }],
     ['/agents/text/message:send', '{}', rest],
     ['/a2a/tasks', null, rest],
-    ['/agents/text/v1/tasks/t', null, rpc],
+    ['/agents/text/v1/tasks/t', null, oldRest],
     ['/a2a/text/card', null, rest],
     ['/agui', '{}', rest],
     ['/agents/text/agui', '{}', rest],

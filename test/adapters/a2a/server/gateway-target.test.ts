@@ -32,7 +32,7 @@ test('the listener refuses a request in the form of the protocol at its URL', (t
   const info = { '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: error.code, domain: 'a2a-protocol.org' }
   const rpc = { code: -32_600, message: 'too large', data: [info] }
   t.alike(refused('POST', '/a2a/text'), { jsonrpc: '2.0', id: null, error: rpc })
-  t.alike(refused('POST', '/agents/text/v1/message:send'), rpc)
+  t.alike(refused('POST', '/agents/text/v1/message:send'), { ...rpc, data: info })
   t.alike(refused('POST', '/agents/text/message:send'), {
     error: { code: 413, status: 'INVALID_ARGUMENT', message: 'too large', details: [info] }
   })
