@@ -1,6 +1,6 @@
 import type Corestore from 'corestore'
 import { messageOf, NodeError } from '../kit/errors.js'
-import { keyToText } from '../kit/ids.js'
+import { keyToText, type NodeId } from '../kit/ids.js'
 import { NODE_NAME } from '../kit/names/rule.js'
 import { TRUST_WORDS } from '../kit/names/trust.js'
 import { safeName } from '../kit/names/safe-name.js'
@@ -165,7 +165,7 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   const shared = openDocuments(deps)
   const guarded = guardLedger(deps, ledger)
   const home = { ...deps, fresh, store, documents, shared, audit, record, stored, state, ledger: guarded }
-  const { mesh, logState, websocket, websocketUrls, locate, onUp, look } = await openMesh(home)
+  const { mesh, logState, sockets, onUp, look } = await openMesh(home)
   // Shared by node and agents, so equal schemas compile once.
   const compileSchema = createSchemaCompiler()
   const agents = openAgents(deps, { compileSchema, store: documents })
@@ -174,26 +174,21 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   const found = problemFinder(deps, steady, [{ problems }, guarded, agents.tools, limited, notifier])
   const lookForProblems = lookers(guarded, { look }, deps.reload)
   const kept = { store: documents, documents: shared, ledger: guarded, audit, logState, policy }
-  const made = {
-    mesh,
-    network: record.network,
-    websocket,
-    websocketUrls,
-    agents: agents.source,
-    compileSchema,
-    problems: found
-  }
+  const made = { mesh, network: record.network, sockets, agents: agents.source, compileSchema, problems: found }
   const node = buildNode(deps, { ...kept, ...made, lookForProblems, startedAt, lastFault })
   unwind.add('node', () => node.close())
-  locate((peer) => {
-    const card = node.registry.get({ agentId: OPERATOR, nodeId: peer })
-    return card === undefined ? [] : websocketUrlsOf(card)
-  })
+  sockets.locate((peer) => urlsOf(node, peer))
   startNotices(deps, node, notifier)
   await node.start()
   await onUp()
   if (code !== null) await mesh.settled()
   return await serveNode(deps, { node, mesh, backup: backupWith(home, ledger, mesh), ...listeners, agents, documents })
+}
+
+/** The WebSocket URLs on the card of a member's operator. */
+function urlsOf({ registry }: NodeCore, peer: NodeId): readonly string[] {
+  const card = registry.get({ agentId: OPERATOR, nodeId: peer })
+  return card === undefined ? [] : websocketUrlsOf(card)
 }
 
 /** Finds the problems of the node: the steady ones, and the present ones of its parts. */
@@ -268,16 +263,12 @@ type GivenNodeDeps =
 interface NodeMaking extends Pick<NodeDeps, GivenNodeDeps> {
   readonly mesh: Mesh
   readonly network: NodeRecord['network']
-  readonly websocket: string | null
-  readonly websocketUrls: readonly string[]
+  readonly sockets: HomeNetwork['sockets']
   readonly startedAt: number
   readonly lastFault: LastFault | null
 }
 
-function buildNode(
-  deps: StartDeps,
-  { mesh, network, websocket, websocketUrls, startedAt, lastFault, ...given }: NodeMaking
-): NodeCore {
+function buildNode(deps: StartDeps, { mesh, network, sockets, startedAt, lastFault, ...given }: NodeMaking): NodeCore {
   const { home, config } = deps.options
   const node = createNode({
     ...given,
@@ -296,8 +287,16 @@ function buildNode(
     links: mesh.links,
     log: mesh.log,
     pairing: mesh.pairing,
-    settings: { ...settingsOf(config), websocketUrls },
-    process: { pid: process.pid, home: home.home, network, version: VERSION, socket: home.socket, websocket, startedAt }
+    settings: { ...settingsOf(config), websocketUrls: sockets.urls },
+    process: {
+      pid: process.pid,
+      home: home.home,
+      network,
+      version: VERSION,
+      socket: home.socket,
+      websocket: sockets.bound,
+      startedAt
+    }
   })
   const reported = 'a package of the network failed, and the node goes on'
   deps.faults.onFault((name, reason) => node.events.add('package-failed', reported, { package: name, reason }))
@@ -325,9 +324,7 @@ interface OpenHome extends StartDeps {
 interface OpenedMesh {
   readonly mesh: Mesh
   readonly logState: LogState
-  readonly websocket: string | null
-  readonly websocketUrls: readonly string[]
-  readonly locate: HomeNetwork['network']['locate']
+  readonly sockets: HomeNetwork['sockets']
   /** Call once the node is up: later errors do not count as a failed start. */
   onUp(): Promise<void>
   /** Brings the problems of the network up to date. */
@@ -347,7 +344,7 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
   const { options, clock, telemetry, unwind, record, documents, audit, state } = home
   const { serveBootstrap } = options.config.network
   const { network: kind, bootstrap, localPort } = record
-  const { network, learn, websocket, websocketUrls } = await openHomeNetwork(home)
+  const { network, learn, sockets } = await openHomeNetwork(home)
   const own = serveBootstrap === null || bootstrap.includes(serveBootstrap) ? [] : [serveBootstrap]
   const care = await openCare(home, home)
   const meshParts: MeshDeps = {
@@ -382,8 +379,7 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
   keepMark(mesh, home)
   keepState(mesh, home)
   const logState = logStateOf(mesh, await openLogMarks(home, { mesh, store: home.store, documents }))
-  const opened = { mesh, logState, websocket, websocketUrls, locate: network.locate }
-  return { ...opened, onUp: () => care.up(mesh.log.view()), look: () => network.state.look() }
+  return { mesh, logState, sockets, onUp: () => care.up(mesh.log.view()), look: () => network.state.look() }
 }
 
 /** Writes each new state of the mesh. */

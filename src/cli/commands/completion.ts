@@ -70,16 +70,22 @@ const BASH_VALUES: readonly string[] = [
   '}'
 ]
 
-function bash(places: readonly CompletionTarget[]): string[] {
-  const words = (place: CompletionTarget): string =>
-    [...place.subs.map((one) => one.name), ...place.options.flatMap(names)].join(' ')
-  const all = places.flatMap((place) => place.options)
+/** Options with listed values, and those with values of the running node, by their flags. */
+function listedValues(all: readonly OptionSpec[]) {
   const choices = new Map(
     all.filter((one) => one.choices !== undefined).map((one) => [names(one).join('|'), one.choices?.join(' ') ?? ''])
   )
   const kinds = new Map(
     all.filter(({ values }) => values !== undefined).map((one) => [names(one).join('|'), one.values])
   )
+  return { choices, kinds }
+}
+
+function bash(places: readonly CompletionTarget[]): string[] {
+  const words = (place: CompletionTarget): string =>
+    [...place.subs.map((one) => one.name), ...place.options.flatMap(names)].join(' ')
+  const all = places.flatMap((place) => place.options)
+  const { choices, kinds } = listedValues(all)
   const isFree = (one: OptionSpec): boolean => takesValue(one) && one.choices === undefined && one.values === undefined
   const valued = [...new Set(all.filter(isFree).flatMap(names))]
   const valuesOf = ({ values }: CompletionTarget): string => (values === null ? '' : ` $(_a2a_node_values ${values})`)

@@ -30,10 +30,14 @@ export interface HomeNetwork {
   readonly network: Network
   /** Remembers the address of a linked member. */
   readonly learn: NonNullable<MeshDeps['onPassed']>
-  /** The URL of the bound WebSocket; null: it serves none. */
-  readonly websocket: string | null
-  /** URLs at which other machines reach the WebSocket of this node. */
-  readonly websocketUrls: readonly string[]
+  readonly sockets: {
+    /** The URL of the bound WebSocket; null: it serves none. */
+    readonly bound: string | null
+    /** URLs at which other machines reach it. */
+    readonly urls: readonly string[]
+    /** See {@link Network.locate}. */
+    readonly locate: Network['locate']
+  }
 }
 
 /**
@@ -57,7 +61,7 @@ export async function openHomeNetwork(home: NetworkHome): Promise<HomeNetwork> {
     known.learn(peer, { host: remoteHost ?? '', port }, network.dht.localAddress()?.port ?? null)
   }
   const bound = sockets === null ? null : boundUrl(sockets.address)
-  return { network, learn, websocket: bound, websocketUrls: urlsOf(home, sockets) }
+  return { network, learn, sockets: { bound, urls: urlsOf(home, sockets), locate: network.locate } }
 }
 
 /** The listener for WebSockets; null without the setting. A taken port fails the start before an invite is used. */

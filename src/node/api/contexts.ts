@@ -197,7 +197,7 @@ function answerOf(answer: Answer, { toAgentJson }: ContextTurnDeps): Pick<Messag
     const { state, parts, thread } = stated
     return { parts, metadata: { state, ...(thread === undefined ? {} : { thread }) } }
   }
-  const said = answerIn(result)
-  if (said === null) return { parts: partsOf(result) }
-  return { parts: [...said.artifacts.flatMap(({ parts }) => parts), ...(said.parts ?? [])] }
+  const whole = answerIn(result)
+  if (whole === null) return { parts: partsOf(result) }
+  return { parts: [...whole.artifacts.flatMap(({ parts }) => parts), ...(whole.parts ?? [])] }
 }

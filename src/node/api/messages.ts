@@ -282,26 +282,10 @@ async function ask(
   question: Matter,
   to: Client & Pick<ApiCaller, 'client' | 'onAsked' | 'owner'> & { readonly target: AgentAddress }
 ): Promise<Reply> {
-  const { target, onBehalfOf, as, signal, onAsked } = to
-  const { clock, settings } = node.deps
-  const from = clock.monotonic()
+  const { target, signal, onAsked } = to
+  const from = node.deps.clock.monotonic()
   const { wait: isWaiting = true, turn } = question
-  const asking = {
-    sender: senderOf(node, as),
-    target,
-    capability: question.capability,
-    input: question.input,
-    description: '',
-    onBehalfOf,
-    isBroadcast: question.isBroadcast ?? false,
-    timeoutMs: question.timeoutMs ?? (isWaiting ? settings.requestTimeoutMs : settings.defaultTtlMs),
-    mayQueue: !isWaiting,
-    allowRepeat: question.allowRepeat ?? false,
-    mayGoUnrecorded: question.record === false,
-    wantsContent: question.wantsContent ?? false,
-    ...(question.justification === undefined ? {} : { justification: question.justification }),
-    ...(turn === undefined ? {} : { conversation: turn.conversation, names: turn.names })
-  }
+  const asking = askingOf(node, question, to)
   const { owner, client: hooks } = to
   // Nobody follows a call that does not wait.
   const questions =
@@ -321,6 +305,31 @@ async function ask(
   const given = ended === null ? QUEUED : answered(node, target, ended)
   const context = turn === undefined ? {} : { contextId: turn.conversation.contextId }
   return { requestId, correlationId, agent, taskId, ...given, latencyMs: elapsed(node, from), ...context }
+}
+
+function askingOf(
+  node: MessagesApiDeps,
+  question: Matter,
+  { target, onBehalfOf, as }: Pick<Client, 'onBehalfOf' | 'as'> & { readonly target: AgentAddress }
+) {
+  const { settings } = node.deps
+  const { wait: isWaiting = true, turn, justification } = question
+  return {
+    sender: senderOf(node, as),
+    target,
+    capability: question.capability,
+    input: question.input,
+    description: '',
+    onBehalfOf,
+    isBroadcast: question.isBroadcast ?? false,
+    timeoutMs: question.timeoutMs ?? (isWaiting ? settings.requestTimeoutMs : settings.defaultTtlMs),
+    mayQueue: !isWaiting,
+    allowRepeat: question.allowRepeat ?? false,
+    mayGoUnrecorded: question.record === false,
+    wantsContent: question.wantsContent ?? false,
+    ...(justification === undefined ? {} : { justification }),
+    ...(turn === undefined ? {} : { conversation: turn.conversation, names: turn.names })
+  }
 }
 
 /** @throws NodeError the refusal of a request, with the agent's name in its next steps. */

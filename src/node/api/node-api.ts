@@ -392,12 +392,8 @@ function oauthAdmin({ host, principal: { kind } }: ApiCall): OAuthAdmin {
 function pushAdmin({ push }: ApiHost): PushAdmin {
   const found = push()
   if (found !== null) return found
-  const next = ['a2a-node start --http <[host:]port>']
-  throw new NodeError(
-    'CONFLICT',
-    'this node serves A2A neither over HTTP nor to members, so it sends no push notifications',
-    { next }
-  )
+  const fault = 'this node serves A2A neither over HTTP nor to members, so it sends no push notifications'
+  throw new NodeError('CONFLICT', fault, { next: ['a2a-node start --http <[host:]port>'] })
 }
 
 /** Each watch pushes a snapshot, then the changes, and returns its stop function. */

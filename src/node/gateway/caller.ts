@@ -87,3 +87,8 @@ export class OwnerDirectory implements Owners {
     return [...this.#deps.log.view().members.values()].filter(({ revoked }) => revoked !== null).length
   }
 }
+
+/** The member behind a caller of the gateway; null for any other caller. */
+export function memberBehind({ kind, id }: Principal): NodeId | null {
+  return kind === 'peer' ? (id ?? null) : null
+}

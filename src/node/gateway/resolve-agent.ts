@@ -11,7 +11,7 @@ import { checkModes, inputOf, justificationIn, justificationOf } from '../../dom
 import type { AgentRegistry, RegisteredCard } from '../../domain/card/registry.js'
 import type { GatewaySend } from '../../ports/gateway.js'
 import type { Principal } from '../../ports/node-api.js'
-import { powerOf } from './caller.js'
+import { memberBehind, powerOf } from './caller.js'
 import type { NodeDeps } from '../dependencies.js'
 import type { AgentSelector, NameDeps } from '../cards/select-target.js'
 import type { Visibility } from '../cards/visibility.js'
@@ -25,7 +25,6 @@ import type { Tier } from '../../domain/routing/tier.js'
 import type { AccessControl, Refusal } from '../policy/access-control.js'
 import { type Message, saysTheSame } from '../../domain/gateway/message.js'
 import { ASKING_STATES, type GatewayTask } from '../../domain/gateway/task.js'
-import { answerFault } from '../../domain/gateway/question-answer.js'
 import type { TaskLog } from './task-log.js'
 import { MAX_TASK_BYTES, MAX_TASK_EVENTS } from './turn-runner.js'
 
@@ -37,7 +36,6 @@ interface AgentResolverDeps extends NameDeps {
   readonly agents: AgentHost
   readonly clock: NodeDeps['clock']
   readonly toAgentJson: NodeDeps['toAgentJson']
-  readonly compileSchema: NodeDeps['compileSchema']
   readonly visibility: Visibility
   readonly accessControl: AccessControl
   readonly checkShare: CheckShare
@@ -187,20 +185,17 @@ export class AgentResolver {
   }
 
   /**
-   * Checks that a client may send a message to a task, and that it fits the schema of the question and its agent, as far
-   * as this node knows. A refused answer leaves the task waiting. @throws NodeError INVALID_INPUT, and the errors of a member's rights
+   * Checks that a client may send a message to a task, and that it fits the schema of its agent, as far as this node
+   * knows. A refused answer leaves the task waiting.
+   * @throws NodeError INVALID_INPUT, and the errors of a member's rights
    */
   checkAnswer(by: Principal, { task, message }: Pick<DuplicateMessage, 'task' | 'message'>): void {
     const { capability, state } = task
     const address = parseAddress(task.agent)
     if (address === null) return
     this.#checkMember(by, { address, capability, message })
-    const { agents, checkShare, self, compileSchema } = this.#deps
+    const { agents, checkShare, self } = this.#deps
     if (!ASKING_STATES.has(state)) return
-    const misfit = checkShare.within(memberBehind(by) ?? self, () =>
-      answerFault(compileSchema, task.message, message.parts)
-    )
-    if (misfit !== null) throw misfit
     if (address.nodeId !== self || !agents.has(address.agentId)) return
     const input = this.#deps.toAgentJson(inputOf(message.parts))
     const fault = checkShare.within(memberBehind(by) ?? self, () =>
@@ -287,11 +282,6 @@ export function memberPrincipal(
 
 function sandboxOf(sandboxId: string | null): { readonly sandboxId?: string } {
   return sandboxId === null ? {} : { sandboxId }
-}
-
-/** The member behind a caller of the gateway; null for any other caller. */
-function memberBehind({ kind, id }: Principal): NodeId | null {
-  return kind === 'peer' ? (id ?? null) : null
 }
 
 /** The agent and capability of a member's request. */

@@ -6,17 +6,20 @@ import { answerIn, bytesMediaType, justificationIn, partsOf } from '../../domain
 import { type History, NO_HISTORY } from '../../domain/gateway/conversation.js'
 import { type Message, placed } from '../../domain/gateway/message.js'
 import {
+  ASKING_STATES,
   ENDED_STATES,
   type GatewayInput,
   type GatewayRun,
   type GatewayState,
   type GatewayTask
 } from '../../domain/gateway/task.js'
+import { answerFault } from '../../domain/gateway/question-answer.js'
 import { wholeAnswer } from '../../domain/gateway/whole-answer.js'
 import type { GatewaySend, OutputRules } from '../../ports/gateway.js'
 import type { Principal } from '../../ports/node-api.js'
+import type { CheckShare } from '../agents/check-share.js'
 import type { NodeDeps } from '../dependencies.js'
-import { ownerOf, powerOf, refuseWeaker } from './caller.js'
+import { memberBehind, ownerOf, powerOf, refuseWeaker } from './caller.js'
 import { type DirectReadDeps, onlyReads, readNow } from './direct-answer.js'
 import { conversationOf, type Conversations } from './conversations.js'
 import type { PushService } from './push/push-service.js'
@@ -34,7 +37,11 @@ const GOING_ON: ReadonlySet<GatewayState> = new Set<GatewayState>(['working', ..
 /** Dependencies of {@link TaskIntake}. */
 export interface TaskIntakeDeps {
   readonly node: DirectReadDeps &
-    Pick<TurnRunnerDeps, 'self'> & { readonly resolver: AgentResolver; readonly deps: Pick<NodeDeps, 'ids'> }
+    Pick<TurnRunnerDeps, 'self'> & {
+      readonly resolver: AgentResolver
+      readonly checkShare: Pick<CheckShare, 'within'>
+      readonly deps: Pick<NodeDeps, 'ids' | 'compileSchema'>
+    }
   readonly index: TaskIndex
   readonly log: TaskLog
   readonly runs: TurnRunner
@@ -260,6 +267,16 @@ export class TaskIntake {
     if (!isKnown) await push.set(by, id, request)
   }
 
+  /** @throws NodeError INVALID_INPUT when the answer does not fit the schema of the question */
+  #checkForm(by: Principal, task: GatewayTask, message: Message): void {
+    const { self, checkShare, deps } = this.#deps.node
+    if (!ASKING_STATES.has(task.state)) return
+    const fault = checkShare.within(memberBehind(by) ?? self, () =>
+      answerFault(deps.compileSchema, task.message, message.parts)
+    )
+    if (fault !== null) throw fault
+  }
+
   async #goOn(by: Principal, request: GatewaySend, taskId: string): Promise<GatewayTask> {
     const { message, skill } = request
     checkSkill(this.#deps.index.find(ownerOf(by), taskId), skill)
@@ -272,6 +289,7 @@ export class TaskIntake {
     refuseWeaker(by, before)
     if (message.contextId !== undefined && message.contextId !== contextId)
       throw new NodeError('INVALID_INPUT', 'the task is of another context', { data: { reason: 'CONTEXT' } })
+    this.#checkForm(by, before, message)
     this.#deps.node.resolver.checkAnswer(by, { task: before, message })
     const thread = before.run?.thread
     const run = thread === undefined ? this.#turn(request) : { ...this.#turn(request), thread }

@@ -25,6 +25,7 @@ import type { Principal } from '../../ports/node-api.js'
 import { allow, ownerOf } from './caller.js'
 import { TaskIndex, Retention } from './task-index.js'
 import { TaskIntake, TaskStates } from './task-intake.js'
+import type { NodeDeps } from '../dependencies.js'
 import type { CheckShare } from '../agents/check-share.js'
 import { TaskLog, type TaskLogDeps, type TaskUpdate } from './task-log.js'
 import { AnswerLog } from './answer-log.js'
@@ -45,8 +46,8 @@ export const MAX_PAGE_BYTES = 1_048_576
 export type TaskServiceDeps = DirectReadDeps &
   TurnRunnerDeps & {
     readonly resolver: AgentResolver
-    readonly checkShare: Pick<CheckShare, 'payers'>
-    readonly deps: TaskLogDeps & PushServiceDeps['node']
+    readonly checkShare: Pick<CheckShare, 'payers' | 'within'>
+    readonly deps: TaskLogDeps & PushServiceDeps['node'] & Pick<NodeDeps, 'compileSchema'>
   }
 
 /** Options of the gateway. */

@@ -20,13 +20,14 @@ const counts = (id: string): FakeAgent =>
 
 async function scene(t: Assert) {
   const world = new World(t)
-  let gateway: TaskService | undefined
+  const made: { gateway?: TaskService } = {}
   const [near, far] = [counts('slow'), counts('far')]
-  const owner = await world.owner({ agents: [near], contexts: () => gateway?.contexts ?? null })
+  const owner = await world.owner({ agents: [near], contexts: () => made.gateway?.contexts ?? null })
   const member = await world.member('m', { agents: [far] })
-  gateway = new TaskService(owner.core)
+  const gateway = new TaskService(owner.core)
+  made.gateway = gateway
   await gateway.start()
-  t.teardown(() => gateway?.stop())
+  t.teardown(() => gateway.stop())
   await world.link(owner, member)
   const done = async <T>(work: Promise<T>): Promise<T> => {
     await world.settle()

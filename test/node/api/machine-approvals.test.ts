@@ -1,60 +1,15 @@
 import test, { type Assert } from 'brittle'
 import { NodeError } from '../../../src/kit/errors.js'
-import { fromUtf8, type NodeId, shortId, utf8 } from '../../../src/kit/ids.js'
+import { shortId, utf8 } from '../../../src/kit/ids.js'
 import { APPROVALS_PATH } from '../../../src/domain/policy/approval-call.js'
-import type { Question, QuestionAnswer } from '../../../src/domain/task/question.js'
 import type { Tier } from '../../../src/domain/routing/tier.js'
 import type { Principal } from '../../../src/ports/node-api.js'
 import { MACHINE_ANSWER_MS } from '../../../src/node/api/machine-approvals.js'
-import { ASK, callText, firstWaiting, waitingOf } from '../../support/approval-scene.js'
+import { ASK, firstWaiting, waitingOf } from '../../support/approval-scene.js'
 import { echo, type FakeAgent } from '../../support/fake-agents.js'
 import { type FakeNode, World } from '../../support/fake-node.js'
 import { failsWith } from '../../support/fails.js'
-
-const OPERATOR = { kind: 'operator', name: 'operator', tier: 0, sandboxId: null, isAdmin: true, isLimited: false }
-
-interface Machines {
-  readonly world: World
-  /** L0, a machine of the owner. */
-  readonly desktop: FakeNode
-  /** L1, a machine of the owner, with the agent `text`, which needs approval. */
-  readonly peer: FakeNode
-  readonly agent: FakeAgent
-  /** L1, a guest. */
-  readonly asker: FakeNode
-}
-
-async function machines(t: Assert): Promise<Machines> {
-  const world = new World(t)
-  const agent = echo('text')
-  const desktop = await world.owner()
-  const peer = await world.member('peer', { agents: [agent], policy: ASK })
-  const asker = await world.member('asker')
-  await world.link(desktop, peer, asker)
-  await regard(world, desktop, peer, 'mine')
-  await regard(world, peer, desktop, 'mine')
-  return { world, desktop, peer, agent, asker }
-}
-
-async function regard(world: World, by: FakeNode, other: FakeNode, trust: 'mine' | 'guest'): Promise<void> {
-  await by.api().call('peers.trust', { peer: other.id, trust })
-  await world.settle()
-}
-
-/** The id of a request of the guest that waits at `peer`. */
-async function asked({ world, asker, peer }: Machines): Promise<string> {
-  void callText(asker)
-  await world.settle()
-  return await firstWaiting(peer)
-}
-
-/** The answer to a call as a node could forge it. */
-async function forged(from: FakeNode, to: NodeId, body: unknown): Promise<{ error?: { code: string } }> {
-  const bytes = body instanceof Uint8Array ? body : utf8(JSON.stringify(body))
-  for await (const piece of from.core.memberCalls.open(to, { path: APPROVALS_PATH, parameters: {}, body: bytes }))
-    return JSON.parse(fromUtf8(piece.body)) as { error?: { code: string } }
-  return {}
-}
+import { asked, forged, machines, OPERATOR, regard } from '../../support/machine-scene.js'
 
 /** Makes a node answer calls about its approvals otherwise. */
 function answers(node: FakeNode, make: () => Promise<Uint8Array>): void {
@@ -89,78 +44,6 @@ test('a machine of the owner lists, shows and decides the approvals of another o
   await world.settle()
   t.alike([agent.tasks.length, await waitingOf(peer)], [1, []])
   t.alike([peer.audit.of('approval').at(-1)?.code, peer.audit.of('approval').at(-1)?.by], ['POLICY_DENIED', desktop.id])
-})
-
-const FORM: Question = {
-  method: 'elicitation/create',
-  params: {
-    mode: 'form',
-    message: 'Which?',
-    requestedSchema: { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] }
-  }
-}
-
-/** A question of an agent of the guest to the owner of `peer`: its id, and its answer. */
-async function question({
-  world,
-  peer,
-  asker
-}: Machines): Promise<{ readonly id: string; answer: QuestionAnswer | null }> {
-  const before = new Set((await waitingOf(peer)).map(({ id }) => id))
-  const agent = { agentId: 'clerk', nodeId: asker.id } as const
-  const listed = peer.core.questions.add({ question: FORM, agent, capability: 'clerk.ask', owner: null }, 600_000)
-  const found: { id: string; answer: QuestionAnswer | null } = { id: '', answer: null }
-  void listed?.answer.then((answer) => (found.answer = answer))
-  await world.settle()
-  found.id = (await waitingOf(peer)).find(({ id }) => !before.has(id))?.id ?? ''
-  return found
-}
-
-test('a machine of the owner lists, shows and answers the questions of agents to another one', async (t) => {
-  const scene = await machines(t)
-  const { world, desktop, peer, asker } = scene
-  const one = await question(scene)
-  const { id } = one
-  const api = desktop.api()
-  const { machines: others = [] } = await api.call('approvals.list', { machines: true })
-  const [row] = others.flatMap(({ approvals }) => approvals)
-  t.alike([row?.id, row?.question, row?.toNode.id], [id, 'form', peer.id])
-  t.alike((await api.call('approvals.show', { id })).whole, {
-    description: 'Which?',
-    justification: null,
-    input: { mode: 'form', requestedSchema: FORM.params['requestedSchema'] }
-  })
-  await failsWith(t, 'INVALID_INPUT', () => api.call('approvals.allow', { id, content: { a: 7 } }))
-  await failsWith(t, 'INVALID_INPUT', () => api.call('approvals.allow', { id }))
-  await failsWith(t, 'USAGE', () => api.call('approvals.allow', { id, content: { a: 'x' }, remember: true }))
-  await failsWith(t, 'PAYLOAD_TOO_LARGE', () => api.call('approvals.allow', { id, content: { a: 'x'.repeat(70_000) } }))
-  t.is((await forged(asker, peer.id, { do: 'allow', id, content: { a: 'x' }, by: OPERATOR })).error?.code, 'FORBIDDEN')
-  const weaker = { ...OPERATOR, tier: 2 }
-  t.is((await forged(desktop, peer.id, { do: 'show', id, by: weaker })).error?.code, 'POLICY_DENIED')
-  t.is(one.answer, null)
-  await api.call('approvals.allow', { id: id.slice(0, -1), content: { a: 'x'.repeat(10_000) } })
-  await world.settle()
-  t.alike(one.answer, { ok: true, result: { action: 'accept', content: { a: 'x'.repeat(10_000) } } })
-  t.is(peer.audit.of('approval').at(-1)?.reason, `${id} answered by operator of owner (${shortId(desktop.id)})`)
-  await failsWith(t, 'APPROVAL_NOT_FOUND', () => api.call('approvals.allow', { id, content: { a: 'x' } }))
-  const second = await question(scene)
-  await api.call('approvals.deny', { id: second.id })
-  await world.settle()
-  t.alike(second.answer, { ok: true, result: { action: 'decline' } })
-})
-
-test('a machine of an earlier build, which knows no questions, gets none in its list', async (t) => {
-  const scene = await machines(t)
-  const { desktop, peer } = scene
-  const id = await asked(scene)
-  await question(scene)
-  const listed = (await forged(desktop, peer.id, { do: 'list', by: OPERATOR })) as {
-    answer?: { approvals: { id: string }[] }
-  }
-  t.alike(
-    listed.answer?.approvals.map((one) => one.id),
-    [id]
-  )
 })
 
 test('a guest neither lists nor decides with any claim, and the audit log has its calls', async (t) => {

@@ -86,7 +86,7 @@ export class AskingCalls {
       const { ask, kinds } = call.context.client
       const missing = missingKinds(error instanceof NodeError ? error.data : null)
       // A client with a handshake reads the failure of the tool.
-      if (ask !== undefined || missing.length === 0 || missing.every((kind) => kinds.includes(kind))) throw error
+      if (ask !== undefined || missing.every((kind) => kinds.includes(kind))) throw error
       return refusedAsk(missing.filter((kind) => !kinds.includes(kind)))
     }
   }

@@ -89,7 +89,7 @@ export class StreamLink implements Link {
   }
 
   rttMs(): number | null {
-    const { rtt = 0 } = this.#deps.stream.rawStream ?? {}
+    const rtt = this.#deps.stream.rawStream?.rtt ?? 0
     return rtt === 0 ? null : rtt
   }
 

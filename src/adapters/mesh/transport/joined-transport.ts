@@ -83,7 +83,7 @@ export class JoinedTransport implements StreamTransport {
     const peer = keyToText(stream.remotePublicKey)
     if (this.#best(peer) < rank) {
       stream.on('error', () => {})
-      return void stream.destroy()
+      return stream.destroy()
     }
     const one = { rank, stream }
     this.#open.set(peer, (this.#open.get(peer) ?? new Set()).add(one))

@@ -23,7 +23,7 @@ export function webSocketWorld(t: Assert): (given?: Partial<WebSocketTransportDe
   return async (given = {}) => {
     const listener = await serveWebSockets({ host: '127.0.0.1', port: 0 })
     const keyPair = given.keyPair ?? crypto.keyPair()
-    const id = keyToText<NodeId>(keyPair.publicKey)
+    const id = keyToText(keyPair.publicKey)
     const url = `ws://127.0.0.1:${listener.address.port}${WEBSOCKET_PATH}`
     urls.set(id, url)
     const transport = new WebSocketTransport({
