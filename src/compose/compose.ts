@@ -160,8 +160,7 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   const ledger = await openLedger(deps, documents)
   const stored = await documents.read<StoredRecord>(NODE)
   // In a mesh a node keeps the name that the mesh has for it.
-  const name = state === null ? options.name : null
-  const record = nodeRecord({ config: options.config, name, code, stored })
+  const record = nodeRecord({ config: options.config, name: state === null ? options.name : null, code, stored })
   const shared = openDocuments(deps)
   const guarded = guardLedger(deps, ledger)
   const home = { ...deps, fresh, store, documents, shared, audit, record, stored, state, ledger: guarded }

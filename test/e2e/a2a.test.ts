@@ -302,7 +302,7 @@ async function rpcFaults(t: Assert, node: GatewayNode): Promise<void> {
     ],
     [send({ ...v1('a'), configuration: { historyLength: -1 } }), [200, -32_602, 7], 'a negative length'],
     [send(v1('a')), [200, -32_009, 7], 'a version that is not spoken', { 'a2a-version': '2.0' }],
-    [send(v1('a')), [415, -32_005, null], 'another content type', { 'content-type': 'text/plain' }],
+    [send(v1('a')), [415, -32_005, 7], 'another content type', { 'content-type': 'text/plain' }],
     [
       `{"jsonrpc":"2.0","id":1,"method":"GetTask","params":${'['.repeat(100)}${']'.repeat(100)}}`,
       [200, -32_600, 1],

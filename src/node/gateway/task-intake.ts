@@ -267,16 +267,6 @@ export class TaskIntake {
     if (!isKnown) await push.set(by, id, request)
   }
 
-  /** @throws NodeError INVALID_INPUT when the answer does not fit the schema of the question */
-  #checkForm(by: Principal, task: GatewayTask, message: Message): void {
-    const { self, checkShare, deps } = this.#deps.node
-    if (!ASKING_STATES.has(task.state)) return
-    const fault = checkShare.within(memberBehind(by) ?? self, () =>
-      answerFault(deps.compileSchema, task.message, message.parts)
-    )
-    if (fault !== null) throw fault
-  }
-
   async #goOn(by: Principal, request: GatewaySend, taskId: string): Promise<GatewayTask> {
     const { message, skill } = request
     checkSkill(this.#deps.index.find(ownerOf(by), taskId), skill)
@@ -289,7 +279,7 @@ export class TaskIntake {
     refuseWeaker(by, before)
     if (message.contextId !== undefined && message.contextId !== contextId)
       throw new NodeError('INVALID_INPUT', 'the task is of another context', { data: { reason: 'CONTEXT' } })
-    this.#checkForm(by, before, message)
+    checkForm(this.#deps.node, by, { task: before, message })
     this.#deps.node.resolver.checkAnswer(by, { task: before, message })
     const thread = before.run?.thread
     const run = thread === undefined ? this.#turn(request) : { ...this.#turn(request), thread }
@@ -387,4 +377,17 @@ interface Opening {
 /** The finished run of a task. */
 interface Over {
   readonly over?: GatewayRun | null
+}
+
+/** @throws NodeError INVALID_INPUT when the answer does not fit the schema of the question */
+function checkForm(
+  { self, checkShare, deps }: Pick<TaskIntakeDeps['node'], 'self' | 'checkShare' | 'deps'>,
+  by: Principal,
+  { task, message }: { readonly task: GatewayTask; readonly message: Message }
+): void {
+  if (!ASKING_STATES.has(task.state)) return
+  const fault = checkShare.within(memberBehind(by) ?? self, () =>
+    answerFault(deps.compileSchema, task.message, message.parts)
+  )
+  if (fault !== null) throw fault
 }

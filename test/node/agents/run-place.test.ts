@@ -37,7 +37,7 @@ test('for any runs, questions, answers and ends, no more runs without a question
     async (places, steps) => {
       const queue = new AgentQueue(places)
       const runs: Run[] = []
-      const open = (at: number): Run | undefined => (runs[at]?.isOver === false ? runs[at] : undefined)
+      const open = (at: number): Run | undefined => ((runs[at]?.isOver ?? true) ? undefined : runs[at])
       const apply = (one: Partial<Record<'begin' | 'ask' | 'answer' | 'end' | 'abort', number>>): void => {
         if (one.begin !== undefined)
           void Promise.resolve(queue.take(never)).then((turn) => {
