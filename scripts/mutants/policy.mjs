@@ -170,8 +170,8 @@ export const POLICY_MUTANTS = [
   {
     name: 'a decision of another machine counts for the beginning of an id',
     file: 'src/node/api/machine-approvals.ts',
-    find: "if (call.do !== 'find' && id !== call.id) throw",
-    put: "if (call.do !== 'find' && id === '') throw",
+    find: "id !== call.id) throw new NodeError('APPROVAL_NOT_FOUND', `no waiting approval",
+    put: "id === '') throw new NodeError('APPROVAL_NOT_FOUND', `no waiting approval",
     test: 'node/api/machine-approvals',
     title: 'bytes that are no call, and ids that are no whole id, decide nothing'
   },

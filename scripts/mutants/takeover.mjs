@@ -7,8 +7,8 @@ export const TAKEOVER_MUTANTS = [
   {
     name: 'a coordinator accepts without a lease: an outcome is told before a majority has it',
     file: 'src/node/swarms/consensus/leadership.ts',
-    find: 'if ((await accepted) && !this.#isOver) notify()',
-    put: 'notify()',
+    find: 'if (!(await accepted) || this.#isOver) return\n      if (record !== undefined)',
+    put: 'if (record !== undefined)',
     test,
     title:
       'an isolated coordinator has nothing accepted any more, for any results of its own agent; when it is back it has the results of the others'

@@ -69,7 +69,9 @@ test('flags have precedence over environment over file over defaults, for any va
 const OWN_SAMPLES: Readonly<Record<string, string>> = {
   'swarm.leaseMs': '9s',
   'http.origins': 'https://a.example,http://b:1',
-  'http.publicUrl': 'https://a.example'
+  'http.publicUrl': 'https://a.example',
+  'websocket.urls': 'wss://a.example,ws://b:1',
+  'websocket.via': 'wss://a.example'
 }
 
 test('every setting but those of the file alone can be given by its variable', async (t: Assert) => {

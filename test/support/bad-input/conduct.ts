@@ -1,4 +1,5 @@
 import { HEARTBEAT_MS, BEHIND_WAIT_MS } from '../../../src/adapters/a2a/server/event-stream.js'
+import { WHOLE_ANSWER_MS } from '../../../src/node/gateway/task-intake.js'
 import { CALL_STALL_MS } from '../../../src/node/gateway/mesh/inbound-calls.js'
 import type { CallPiece } from '../../../src/ports/member-calls.js'
 import { statusOf } from '../../adapters/http/raw-http.js'
@@ -56,6 +57,7 @@ export const deafReaders: Row = {
     const pieces = call[Symbol.asyncIterator]()
     const first = pieces.next()
     await it.world.settle()
+    await it.world.pass(WHOLE_ANSWER_MS)
     t.absent((await first).done)
     flood(it.talk.open[0]?.run ?? { progress: () => {} }, 40)
     await it.world.pass(CALL_STALL_MS + 1000, 1000)
@@ -99,6 +101,7 @@ export const dropped: Row = {
     const pieces = call[Symbol.asyncIterator]()
     const first = pieces.next()
     await it.world.settle()
+    await it.world.pass(WHOLE_ANSWER_MS)
     t.absent((await first).done)
     it.world.net.disconnect(it.owner.id, it.members.alice.id)
     await it.world.settle()
