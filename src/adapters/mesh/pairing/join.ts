@@ -17,6 +17,7 @@ import { denyCode } from '../../../domain/membership/pairing-status.js'
 import { sealJoin } from '../../../domain/membership/signing.js'
 import type { PairingDeps } from './pairing.js'
 import { hash } from '../network/sodium.js'
+import { timely } from '../network/timely.js'
 
 /** A newcomer's data of the mesh that its code names, once it is let in. */
 export interface Paired {
@@ -80,9 +81,13 @@ export async function requestJoin(deps: JoinDeps, options: JoinOptions): Promise
   } finally {
     stopWaiting()
     for (const one of lookups) one.close()
-    await blind.close()
+    // It tells the DHT, which may not answer.
+    await timely(blind.close(), deps.clock, CLOSE_MS)
   }
 }
+
+/** How long the end of pairing may take, in milliseconds; it goes on behind. */
+const CLOSE_MS = 250
 
 /** Delay between two lookups of admins at a topic, in milliseconds. */
 const LOOKUP_MS = 4000
