@@ -226,7 +226,7 @@ test('the extended card needs a token that may look, counts tasks now, and is si
       path
     )
   }
-  const old = (await (await get(`${url}/a2a/v1/card`)).json()) as { code: number; data: { reason: string }[] }
+  const old = (await (await get(`${url}/a2a/v1/card`)).json()) as { code: number; data?: { reason: string } }
   t.alike([old.code, old.data?.reason], [-32_603, 'UNAUTHORIZED'], 'a path of REST in 0.3')
   const forbidden = await get(place, { authorization: 'Bearer other' })
   t.alike(

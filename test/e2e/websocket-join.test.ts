@@ -1,0 +1,18 @@
+import test from 'brittle'
+import { freePort } from '../support/nodes.js'
+import { cutNetwork } from '../support/websocket-network.js'
+
+test('a join by a wrong URL names the URL and the cause', async (t) => {
+  const net = await cutNetwork(t)
+  const a = await net.start('a', net.serving)
+  const { code } = await a.api.call('invite.create', { trust: 'guest' })
+  const dead = `ws://127.0.0.1:${await freePort()}`
+  const words = ['--home', await net.mesh.dir(), 'start', '--join', code, '--via', dead, '--timeout', '3s']
+  const { code: exit, stderr } = await net.mesh.run(words, { env: { A2A_NODE_NETWORK_KIND: 'private' } })
+  t.is(exit, 6, stderr)
+  t.ok(stderr.includes(`no member is reached by WebSocket at ${dead}/mesh: connect ECONNREFUSED`), stderr)
+  t.ok(stderr.includes('[WEBSOCKET_OFFLINE]'), stderr)
+  const wrong = await net.mesh.run(['--home', await net.mesh.dir(), 'start', '--via', 'ftp://x'])
+  t.is(wrong.code, 2, wrong.stderr)
+  t.ok(wrong.stderr.includes('a list of wss:// or ws:// URLs'), wrong.stderr)
+})
