@@ -89,6 +89,8 @@ export interface StatusInfo {
   readonly http: string | null
   /** `ws://0.0.0.0:7421/mesh`, as bound; null: members cannot connect by WebSocket. Absent: an earlier build. */
   readonly websocket?: string | null
+  /** URLs under which other machines reach it. Absent: an earlier build. */
+  readonly websocketUrls?: readonly string[]
   readonly grpc?: string
   readonly mesh: {
     readonly id: MeshId

@@ -2,6 +2,15 @@ import test from 'brittle'
 import { freePort } from '../support/nodes.js'
 import { cutNetwork } from '../support/websocket-network.js'
 
+test('an invite names the WebSocket URLs of the node', async (t) => {
+  const net = await cutNetwork(t)
+  const a = await net.start('a', net.serving, undefined, 'https://a.example,ws://10.0.0.5:7421')
+  const urls = ['wss://a.example/mesh', 'ws://10.0.0.5:7421/mesh']
+  const invited = await a.cli(['invite', '--guest'])
+  t.ok(invited.stderr.includes(`Where UDP does not pass, add --via ${urls.join(',')}`), invited.stderr)
+  t.alike((await a.json(['invite', '--guest']))['websocketUrls'], urls)
+})
+
 test('a join by a wrong URL names the URL and the cause', async (t) => {
   const net = await cutNetwork(t)
   const a = await net.start('a', net.serving)

@@ -8,7 +8,7 @@ export interface CutNetwork {
   readonly serving: readonly string[]
   /** Words of a node that dials it. */
   readonly dialling: readonly string[]
-  start(name: string, args: readonly string[], join?: string): Promise<LocalNode>
+  start(name: string, args: readonly string[], join?: string, urls?: string): Promise<LocalNode>
 }
 
 /** Opens such a network. */
@@ -21,8 +21,12 @@ export async function cutNetwork(t: Parameters<typeof localMesh>[0]): Promise<Cu
     bootstrap: { host, port },
     serving: [...network, '--websocket', `${host}:${served}`],
     dialling: ['--via', `ws://${host}:${served}`],
-    start: (name, args, join) =>
-      mesh.start(name, { args, env: { A2A_NODE_NETWORK_KIND: undefined }, ...(join === undefined ? {} : { join }) })
+    start: (name, args, join, urls) =>
+      mesh.start(name, {
+        args,
+        env: { A2A_NODE_NETWORK_KIND: undefined, A2A_NODE_WEBSOCKET_URLS: urls },
+        ...(join === undefined ? {} : { join })
+      })
   }
 }
 

@@ -25,7 +25,7 @@ export const invite: Action = async ({ output, api }, _args, options) => {
     sandboxId: sandboxOption(options, 'sandbox')
   })
   const made = await api().call('invite.create', params)
-  const { network, problems } = await api().call('node.status', {})
+  const { network, problems, websocketUrls = [] } = await api().call('node.status', {})
   const unfound = networkProblems(problems)
   const { longCode } = made
   const code = isSet(options, 'long') ? longCode : made.code
@@ -33,7 +33,19 @@ export const invite: Action = async ({ output, api }, _args, options) => {
   if (output.json) {
     const { expiresAt, uses, tier, sandboxId, id, trust } = made
     const reachable = { problems: hintedAll(output, unfound) }
-    output.object('invite@1', { code, expiresAt, uses, tier, sandboxId, id, network, trust, ...reachable, longCode })
+    output.object('invite@1', {
+      code,
+      expiresAt,
+      uses,
+      tier,
+      sandboxId,
+      id,
+      network,
+      trust,
+      ...reachable,
+      longCode,
+      websocketUrls
+    })
     return EXIT.ok
   }
   noteProblems(output, unfound)
@@ -50,6 +62,8 @@ export const invite: Action = async ({ output, api }, _args, options) => {
   } else {
     for (const line of joinLines(await installation())) output.note(line)
   }
+  if (websocketUrls.length > 0)
+    output.note(`Where UDP does not pass, add --via ${websocketUrls.map((url) => shown(url, 512)).join(',')}`)
   output.note('and give it this code:')
   output.print(code)
   return EXIT.ok

@@ -131,6 +131,7 @@ export function statusInfo(host: ApiHost): StatusInfo {
     home: facts.home,
     network: facts.network,
     websocket: facts.websocket ?? null,
+    websocketUrls: node.deps.settings.websocketUrls ?? [],
     mesh: {
       ...nodeInfo(host).mesh,
       members: Math.max(1, members.length),

@@ -8,6 +8,7 @@ import { capability, agentDefinition, echo, type FakeAgent } from '../../support
 import { World } from '../../support/fake-node.js'
 import { FakeStore } from '../../support/fake-store.js'
 import { MAX_CARDS } from '../../../src/domain/membership/fold/card.js'
+import { websocketUrlsOf } from '../../../src/domain/card/endpoints.js'
 
 test('every agent and the operator have a card that their node signed', async (t) => {
   const world = new World(t)
@@ -18,6 +19,17 @@ test('every agent and the operator have a card that their node signed', async (t
   for (const card of cards)
     t.ok(certificate !== null && checkSignedCard(card, { certificate: certificate.body, verify }).ok, card.body.id)
   t.is(cards.find((one) => one.body.id === 'b')?.body.tier, 3)
+})
+
+test('the card of the operator alone names the WebSockets of the node', async (t) => {
+  const world = new World(t)
+  const here = await world.owner({ agents: [echo('a')], settings: { websocketUrls: ['wss://a.example/mesh'] } })
+  const socketsOf = (id: string): readonly string[] => {
+    const card = here.core.registry.get({ agentId: id, nodeId: here.id })
+    return card === undefined ? ['no card'] : websocketUrlsOf(card)
+  }
+  t.alike(socketsOf('operator'), ['wss://a.example/mesh'])
+  t.alike(socketsOf('a'), [])
 })
 
 test('a card is never more powerful than the certificate, and in its sandbox', async (t) => {
