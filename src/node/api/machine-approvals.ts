@@ -40,6 +40,7 @@ export type MachineApprovalsDeps = Pick<
   | 'approvals'
   | 'deps'
   | 'directory'
+  | 'events'
   | 'guests'
   | 'inbound'
   | 'memberCalls'
