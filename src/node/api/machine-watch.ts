@@ -7,7 +7,9 @@ import { listMachines, type MachineApprovalsDeps } from './machine-approvals.js'
 
 /** Milliseconds between two looks at the other machines of the owner. */
 export const MACHINES_MS = 5000
-/** The same for a machine that refuses, or cannot read, such calls: it records each one. One that comes back is asked. */
+/**
+ * The same for a machine that refuses, or cannot read, such calls: it records each one. One that comes back is asked.
+ */
 export const REFUSING_MS = 600_000
 
 const REFUSALS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
