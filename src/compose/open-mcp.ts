@@ -52,7 +52,11 @@ export function openMcp(deps: StartDeps, opening: McpOpening): McpPlaces {
       deps.options.onMcpClients?.(++clients)
       stream.once('close', () => deps.options.onMcpClients?.(--clients))
       load()
-        .then((loaded) => loaded.open(stream, principal))
+        .then((loaded) => {
+          // A client that left during the load: its end was reported before anybody listened.
+          if (stream.readableEnded || stream.destroyed) stream.destroy()
+          else loaded.open(stream, principal)
+        })
         .catch((error: unknown) => {
           deps.telemetry.log('error', 'an MCP client could not be served', { reason: messageOf(error) })
           stream.destroy()

@@ -1,6 +1,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import test from 'brittle'
+import { openControl } from '../../src/adapters/control/client.js'
 import { openNodeStore } from '../../src/adapters/storage/home/node-store.js'
 import { checkAgentFile, runAgentFile, type RunningNode, startNode } from '../../src/compose/compose.js'
 import { impostorScene } from '../adapters/mesh/links/impostor.js'
@@ -172,4 +173,22 @@ test('an agent file is checked and run without a node', async (t) => {
   t.is((await checkAgentFile(file)).id, 'greeter')
   const outcome = await runAgentFile(file, null, { input: { name: 'you' } })
   t.is(outcome.ok && String(outcome.result).trim(), 'hello you')
+})
+
+test('an MCP client that leaves before the MCP server is loaded is counted as gone', async (t) => {
+  const { optionsOf, homeOf } = await world(t)
+  const counts: number[] = []
+  let [onNone, isOver] = [(): void => {}, false]
+  const none = new Promise<void>((resolve) => (onNone = resolve))
+  const onMcpClients = (count: number): void => {
+    counts.push(count)
+    if (count === 0) onNone()
+  }
+  const node = await startNode({ ...(await optionsOf('a', {})), onMcpClients })
+  t.teardown(() => node.close())
+  void node.stopped.then(() => (isOver = true))
+  const stream = await openControl(homeOf('a').socket, 'mcp')
+  stream.destroy()
+  await none
+  t.alike([counts, isOver], [[1, 0], false], 'while the node runs')
 })

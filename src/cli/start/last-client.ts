@@ -40,7 +40,8 @@ export class LastClient {
     this.#hasBegun = true
     // It was for an earlier process.
     rmSync(this.#mark, { force: true })
-    if (this.#count === 0) this.#wait(FIRST_MS)
+    // A client may have come and gone before.
+    if (this.#count === 0 && this.#timer === null) this.#wait(FIRST_MS)
   }
 
   /** The number of clients changed. */
@@ -59,6 +60,7 @@ export class LastClient {
 
   #wait(ms: number): void {
     this.#timer = setTimeout(() => {
+      this.#timer = null
       if (!existsSync(this.#mark)) this.#isGone()
     }, ms)
   }

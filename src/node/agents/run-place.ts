@@ -29,6 +29,8 @@ export class RunPlace {
 
   /** Runs a question, and resolves with its answer when the run has a place again or is aborted. */
   async during<T>(question: () => Promise<T>): Promise<T> {
+    // A late question of a run that is over gives no place back: it has none.
+    if (this.#isOver) return await question()
     if (this.#questions++ === 0 && this.#hasPlace) this.#hasPlace = !this.#queue.suspend(this.#caller)
     try {
       return await question()

@@ -40,6 +40,7 @@ export type MachineApprovalsDeps = Pick<
   | 'approvals'
   | 'deps'
   | 'directory'
+  | 'events'
   | 'guests'
   | 'inbound'
   | 'memberCalls'
@@ -361,14 +362,14 @@ async function ask<N extends ApprovalCall['do']>(
 ): Promise<ApprovalAnswers[N]> {
   const name = shown(directory.ref(peer).name, 64)
   if (!presence.isOnline(peer)) throw new NodeError('PEER_OFFLINE', `${name} is offline`)
+  const bytes = encodeApprovalCall(call)
+  if (bytes === null) throw new NodeError('PAYLOAD_TOO_LARGE', `the content is too large; answer on ${name} itself`)
   const over = new Abort()
   const late = new NodeError('TIMEOUT', `${name} gave no answer in time; a decision may have been made there`, {
     next: ['a2a-node approvals ls']
   })
   const timedOut = new Promise<never>((_resolve, reject) => over.addEventListener('abort', () => reject(late)))
   const timer = deps.clock.after(MACHINE_ANSWER_MS, () => over.abort())
-  const bytes = encodeApprovalCall(call)
-  if (bytes === null) throw new NodeError('PAYLOAD_TOO_LARGE', `the content is too large; answer on ${name} itself`)
   const request = { path: APPROVALS_PATH, parameters: {}, body: bytes }
   const answer = lastOf(() => memberCalls.open(peer, request, over))
   try {

@@ -7,7 +7,9 @@ import { listMachines, type MachineApprovalsDeps } from './machine-approvals.js'
 
 /** Milliseconds between two looks at the other machines of the owner. */
 export const MACHINES_MS = 5000
-/** The same for a machine that refuses, or cannot read, such calls: it records each one. */
+/**
+ * The same for a machine that refuses, or cannot read, such calls: it records each one. One that comes back is asked.
+ */
 export const REFUSING_MS = 600_000
 
 const REFUSALS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
@@ -49,8 +51,13 @@ export function watchMachines(
   }
   tick()
   const timer = clock.every(MACHINES_MS, tick)
+  // It may run another build now, or regard this node otherwise.
+  const stop = node.events.on(({ type, data }) => {
+    if (type === 'peer') refusing.delete(data['id'] as NodeId)
+  })
   return () => {
     isOver = true
+    stop()
     clock.clear(timer)
   }
 }

@@ -124,3 +124,15 @@ test('a run that ends or is aborted while it waits for a place again takes none'
   queue.release()
   t.ok(queue.isIdle)
 })
+
+test('a question after the end of its run neither frees a place nor counts as a run that asks', async (t) => {
+  const queue = new AgentQueue(1)
+  t.is(await queue.take(never), 'held')
+  const place = new RunPlace(queue, 'n1', never)
+  place.end()
+  t.is(await place.during(() => Promise.resolve('refused')), 'refused', 'the caller of the question refuses it')
+  t.is(queue.running, 0)
+  t.ok(queue.isIdle)
+  t.is(await queue.take(never), 'held')
+  t.ok(queue.take(never) instanceof Promise, 'the next one waits')
+})

@@ -1,5 +1,6 @@
 import test from 'brittle'
 import { shortId } from '../../../src/kit/ids.js'
+import { MACHINE_ANSWER_MS } from '../../../src/node/api/machine-approvals.js'
 import type { Question, QuestionAnswer } from '../../../src/domain/task/question.js'
 import { waitingOf } from '../../support/approval-scene.js'
 import { failsWith } from '../../support/fails.js'
@@ -61,6 +62,21 @@ test('a machine of the owner lists, shows and answers the questions of agents to
   await api.call('approvals.deny', { id: second.id })
   await world.settle()
   t.alike(second.answer, { ok: true, result: { action: 'decline' } })
+})
+
+test('an answer that is too large for another machine is refused once, and nothing fails later', async (t) => {
+  const scene = await machines(t)
+  const { world, desktop } = scene
+  const { id } = await question(scene)
+  const rejections: unknown[] = []
+  const onRejection = (reason: unknown): void => void rejections.push(reason)
+  process.on('unhandledRejection', onRejection)
+  t.teardown(() => process.off('unhandledRejection', onRejection))
+  const content = { a: 'x'.repeat(70_000) }
+  await failsWith(t, 'PAYLOAD_TOO_LARGE', () => desktop.api().call('approvals.allow', { id, content }))
+  world.clock.advance(MACHINE_ANSWER_MS)
+  await world.settle()
+  t.alike(rejections, [])
 })
 
 test('a machine of an earlier build, which knows no questions, gets none in its list', async (t) => {

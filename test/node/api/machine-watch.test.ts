@@ -102,6 +102,10 @@ test('a machine that refuses is asked again after minutes, and a caller without 
     t.is(asked.count, 1, code)
     await world.pass(REFUSING_MS, 1000)
     t.is(asked.count, 2)
+    world.net.disconnect(desktop.id, peer.id)
+    await world.link(desktop, peer)
+    await world.pass(2 * MACHINES_MS, 1000)
+    t.is(asked.count, 3, 'a machine that comes back may be another build')
     end()
   }
 })
