@@ -16,7 +16,6 @@ function streamedCall(
   const clock = new ManualClock()
   const faults: string[] = []
   const link: RemoteLink = {
-    // eslint-disable-next-line @typescript-eslint/require-await
     send: async function* () {
       yield* events
     },
