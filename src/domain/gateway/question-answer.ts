@@ -1,6 +1,6 @@
 import { NodeError } from '../../kit/errors.js'
-import { parseJson, SIZED_LIMITS } from '../../kit/json.js'
-import { boundedCheck } from '../../kit/schema/cost.js'
+import { isRecord, parseJson, SIZED_LIMITS } from '../../kit/json.js'
+import { boundedCheck, schemaCost } from '../../kit/schema/cost.js'
 import { faultText, shapeText } from '../../kit/schema/text.js'
 import type { Check, CompileSchema, SchemaFault } from '../../kit/sign.js'
 import { inputOf, SCHEMA_TYPE } from './content.js'
@@ -28,8 +28,9 @@ export function answerFault(
   })
 }
 
-/** null: it is no schema. */
+/** null: it is no schema, or one that refers to itself: no answer could be checked in bounded time. */
 function checkOf(compileSchema: CompileSchema, schema: unknown): Check | null {
+  if (isRecord(schema) && schemaCost(schema) === Number.POSITIVE_INFINITY) return null
   try {
     return boundedCheck(compileSchema(schema), schema, TOO_MUCH)
   } catch {

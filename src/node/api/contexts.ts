@@ -154,7 +154,9 @@ export async function openTurn(
   const { taskId } = names
   const parts = inputParts(deps.toAgentJson(input))
   const message: Message = { messageId: ids.next('msg'), contextId, taskId, role: 'user', parts }
-  const thread = readThread(own.at(-1)?.metadata?.['thread'])
+  const newest = own.at(-1)
+  // A client may write any metadata into its own messages.
+  const thread = newest?.role === 'agent' ? readThread(newest.metadata?.['thread']) : null
   const caller = { kind: 'operator', id: OPERATOR }
   const since = deps.clock.now()
   const conversation = { contextId, taskId, message, history, isCut, caller, ...(thread === null ? {} : { thread }) }

@@ -28,6 +28,8 @@ test('a question without a usable schema takes any answer, and a check that coul
   t.is(answerFault(compile, { parts: [{ text: 'Which?' }] }, [{ text: 'x' }]), null)
   t.is(answerFault(compile, null, [{ text: 'x' }]), null)
   t.is(fault({ type: 'nothing' }, { text: 'x' }), null)
+  const tree = { type: 'object', properties: { child: { $ref: '#' } }, required: ['name'] }
+  t.is(fault(tree, { data: { name: 'root', child: { name: 'leaf' } } }), null, 'the agent checks it')
   const unique = { type: 'array', items: { anyOf: Array.from({ length: 500 }, () => ({ type: 'object' })) } }
   const many = { data: Array.from({ length: 200_000 }, (_, at) => ({ at })) }
   t.ok(fault(unique, many)?.includes('more parts than can be checked'))

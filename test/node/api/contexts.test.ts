@@ -14,6 +14,7 @@ const counts = (id: string): FakeAgent =>
     const { text } = input as { text?: string }
     if (text === 'ask')
       return { ok: true, result: { a2a: { state: 'input-required', message: 'Which?', taskId: 't7' } } }
+    if (text === 'nothing') return { ok: true, result: null }
     if (text === 'fail') return { ok: false, code: 'TASK_FAILED', message: 'no luck' }
     return { ok: true, result: `${conversation?.history.length ?? 'no'} before ${text ?? ''}` }
   })
@@ -104,6 +105,15 @@ test('the answer to a question goes with the ids of its agent', async (t: Assert
   await call('this', contextId)
   t.alike(conversationOf(near)?.thread, { taskId: 't7' })
   await call('more', contextId)
+  t.absent(conversationOf(near)?.thread)
+})
+
+test('ids that a client puts in its own message are no ids of the agent', async (t: Assert) => {
+  const { call, near, gateway, done } = await scene(t)
+  const metadata = { thread: { taskId: 'of another' } }
+  await done(gateway.send(ALICE, request(says('nothing', { contextId: 'my talk', metadata }), { wait: true })))
+  await call('and', 'my talk')
+  t.is(conversationOf(near)?.history.length, 1, 'the message of the client is the newest')
   t.absent(conversationOf(near)?.thread)
 })
 

@@ -15,6 +15,8 @@ export const MAX_LOST_POLLS = 8
 export const MAX_RESUBSCRIBED = 16
 /** Time limit of the cancel request of an abandoned task, in milliseconds. */
 export const CANCEL_MS = 5000
+/** Time limit of the comparison of a streamed answer with its task, in milliseconds; then the stream counts. */
+export const COMPARE_MS = 5000
 
 /** Dependencies of {@link callRemote}. */
 export interface RemoteCallDeps {
@@ -92,12 +94,16 @@ class RemoteCall {
   async #compared(agent: string): Promise<AgentOutcome> {
     const { taskId, isStreamed } = this.#task
     if (taskId !== null && isStreamed && !this.#stop.signal.aborted) {
+      const { clock, link } = this.#deps
+      // The answer is there: a slow agent must not make the call run out of time.
+      const timer = clock.after(COMPARE_MS, () => this.#stop.abort())
       try {
-        this.#task.compare(await this.#deps.link.get(taskId, this.#stop.signal))
+        this.#task.compare(await link.get(taskId, this.#stop.signal))
       } catch (error) {
         const { message } = remoteFaultOf(error)
         this.#deps.onFault?.(new RemoteFault('answered', `its task could not be compared with its stream: ${message}`))
       }
+      clock.clear(timer)
     }
     return this.#task.outcome(agent)
   }

@@ -108,7 +108,7 @@ export class RemoteTask {
 
   /** Takes what the task at its end has beyond its stream. @throws RemoteFault as {@link take} */
   compare(event: RemoteEvent): void {
-    if (event.type !== 'task' || event.taskId !== this.#taskId) return
+    if (event.type !== 'task' || event.taskId !== this.#taskId || event.state !== this.#state) return
     for (const artifact of event.artifacts) this.#whole(artifact)
     this.#message ??= event.message
   }
