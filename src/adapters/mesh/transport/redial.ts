@@ -4,7 +4,7 @@ import type { Clock, Timer } from '../../../kit/clock.js'
 /** Waits between two tries. */
 const WAITS: Backoff = { baseMs: 250, maxMs: 30_000 }
 
-/** Milliseconds that the result of a try lasts at least: a peer may end each stream at once, e.g. one of another mesh. */
+/** Milliseconds that a result lasts at least: a peer, such as one of another mesh, may end each stream at once. */
 const LASTING_MS = 10_000
 
 /** Tries again and again, with longer waits while tries fail, until it is stopped. */
