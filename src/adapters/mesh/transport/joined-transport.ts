@@ -29,9 +29,9 @@ export class JoinedTransport implements StreamTransport {
     this.#clock = clock
   }
 
-  /** Has the peer a stream? */
+  /** Has the peer a stream of the best transport? */
   isLinked(peer: NodeId): boolean {
-    return this.#open.has(peer)
+    return this.#best(peer) === 0
   }
 
   async listen(topic: Uint8Array): Promise<void> {
@@ -76,6 +76,8 @@ export class JoinedTransport implements StreamTransport {
 
   async close(): Promise<void> {
     for (const peer of [...this.#dialled.keys()]) this.#clearTimers(peer)
+    // Streams that close now are dialled no more.
+    this.#dialled.clear()
     await Promise.all(this.#transports.map((one) => one.close()))
   }
 

@@ -4,6 +4,9 @@ import type { Clock, Timer } from '../../../kit/clock.js'
 /** Waits between two tries. */
 const WAITS: Backoff = { baseMs: 250, maxMs: 30_000 }
 
+/** Milliseconds that a result lasts at least: a peer, such as one of another mesh, may end each stream at once. */
+const LASTING_MS = 10_000
+
 /** Tries again and again, with longer waits while tries fail, until it is stopped. */
 export class Redial {
   readonly #clock: Clock
@@ -36,7 +39,9 @@ export class Redial {
   async #try(): Promise<void> {
     this.#isTrying = true
     const { signal } = this.#abort
-    this.#failed = (await this.#attempt(signal)) ? 0 : this.#failed + 1
+    const since = this.#clock.monotonic()
+    const isLasting = (await this.#attempt(signal)) && this.#clock.monotonic() - since >= LASTING_MS
+    this.#failed = isLasting ? 0 : this.#failed + 1
     this.#isTrying = false
     if (signal.aborted) return
     this.#timer = this.#clock.after(backoffMs(WAITS, this.#failed - 1), () => void this.#try())

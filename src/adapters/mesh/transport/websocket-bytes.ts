@@ -5,6 +5,8 @@ import type { WebSocket } from 'ws'
 export const MESSAGE_MAX_BYTES = 65_536
 /** Bytes of one Noise message of a handshake, at most. */
 const HANDSHAKE_MESSAGE_BYTES = 1024
+/** Bytes that wait to be sent when a ping comes, at most. */
+const UNREAD_MAX_BYTES = 32 * MESSAGE_MAX_BYTES
 /** Bytes that begin each message of a secret stream: its length, little-endian. */
 const LENGTH_BYTES = 3
 
@@ -15,20 +17,20 @@ export class WebSocketBytes extends Duplex {
   /** Unknown; pairing asks the nearest peer first, and needs a number. */
   readonly rtt = 0
   readonly #socket: WebSocket
-  #handshake: HandshakeLengths | null = new HandshakeLengths()
+  readonly #handshake: HandshakeLengths
 
-  /** `socket`: open, with messages of at most 64 KiB. */
-  constructor(socket: WebSocket) {
+  /** `socket`: open, with messages of at most 64 KiB. `isInitiator`: this node opened it. */
+  constructor(socket: WebSocket, isInitiator: boolean) {
     super({ allowHalfOpen: false })
     this.#socket = socket
+    this.#handshake = new HandshakeLengths(isInitiator ? 2 : 3)
     socket.on('message', (data: Buffer, isBinary) => this.#received(data, isBinary))
     socket.on('error', (error) => this.destroy(error))
     socket.on('close', () => this.push(null))
-  }
-
-  /** The peer is known: messages may have any length from now on. */
-  secured(): void {
-    this.#handshake = null
+    // The library answers each ping, whether the peer reads the answers or not.
+    socket.on('ping', () => {
+      if (socket.bufferedAmount > UNREAD_MAX_BYTES) this.destroy(new Error('it sends pings and reads no answers'))
+    })
   }
 
   override _read(): void {
@@ -54,7 +56,7 @@ export class WebSocketBytes extends Duplex {
 
   #received(data: Buffer, isBinary: boolean): void {
     if (this.destroyed) return
-    if (!isBinary || this.#handshake?.isTooLong(data) === true)
+    if (!isBinary || this.#handshake.isTooLong(data))
       return void this.destroy(new Error('no Noise handshake of a node'))
     if (!this.push(data)) this.#socket.pause()
   }
@@ -68,8 +70,14 @@ class HandshakeLengths {
   #length = 0
   #lengthBytes = 0
   #missing = 0
+  #messages: number
 
-  /** Does a message in these bytes, or begun by them, state more than 1,024 bytes? */
+  /** `messages`: those of the handshake, with the header behind it. The bytes behind them have a guard of their own. */
+  constructor(messages: number) {
+    this.#messages = messages
+  }
+
+  /** Does a message of the handshake in these bytes, or begun by them, state more than 1,024 bytes? */
   isTooLong(data: Uint8Array): boolean {
     for (let at = 0; at < data.byteLength; ) {
       if (this.#missing > 0) {
@@ -78,9 +86,11 @@ class HandshakeLengths {
         at += taken
         continue
       }
+      if (this.#messages === 0) return false
       this.#length += (data[at++] ?? 0) * 256 ** this.#lengthBytes++
       if (this.#length > HANDSHAKE_MESSAGE_BYTES) return true
       if (this.#lengthBytes < LENGTH_BYTES) continue
+      this.#messages--
       this.#missing = this.#length
       this.#length = 0
       this.#lengthBytes = 0

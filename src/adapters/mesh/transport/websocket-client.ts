@@ -1,6 +1,7 @@
 import { type LookupAddress, type LookupAllOptions, type LookupOptions, lookup } from 'node:dns'
 import net from 'node:net'
 import type { ClientOptions } from 'ws'
+import type { Clock } from '../../../kit/clock.js'
 import { MESSAGE_MAX_BYTES, WebSocketBytes } from './websocket-bytes.js'
 
 /** Milliseconds until a WebSocket is open, at most. */
@@ -10,6 +11,7 @@ const OPEN_MS = 10_000
 export interface WebSocketDial {
   /** Does another member name the address? Then it must not be one of this machine alone. */
   readonly isForeign: boolean
+  readonly clock: Clock
   /** Ends the try. */
   readonly signal: AbortSignal
 }
@@ -19,7 +21,7 @@ export interface WebSocketDial {
  * no redirect.
  * @throws Error when it does not open
  */
-export async function dialWebSocket(url: string, { isForeign, signal }: WebSocketDial): Promise<WebSocketBytes> {
+export async function dialWebSocket(url: string, { isForeign, clock, signal }: WebSocketDial): Promise<WebSocketBytes> {
   const { WebSocket } = await import('ws')
   const agent = await proxyAgent(url)
   const options: ClientOptions & { lookup?: typeof lookupElsewhere } = {
@@ -29,24 +31,31 @@ export async function dialWebSocket(url: string, { isForeign, signal }: WebSocke
     followRedirects: false,
     ...(agent === null ? {} : { agent })
   }
-  // A proxy resolves the name itself, and reaches nothing of this machine.
-  if (isForeign && agent === null) {
+  if (isForeign) {
     const { hostname } = new URL(url)
-    if (isOwnAddress(hostname.replace(/^\[|\]$/g, ''))) throw new Error(`${url} is an address of this machine alone`)
-    options.lookup = lookupElsewhere
+    if (isOwnHost(hostname)) throw new Error(`${url} is an address of this machine alone`)
+    // A proxy, which may run here, resolves other names itself.
+    if (agent === null) options.lookup = lookupElsewhere
   }
   signal.throwIfAborted()
   const socket = new WebSocket(url, options)
   return await new Promise((resolve, reject) => {
     const abort = (): void => socket.terminate()
+    // The limit of the library begins again with each byte that comes.
+    const timer = clock.after(OPEN_MS, abort)
+    const ended = (): void => {
+      clock.clear(timer)
+      signal.removeEventListener('abort', abort)
+    }
     signal.addEventListener('abort', abort, { once: true })
     // Bytes of the peer may come in the turn in which it opens.
     socket.once('open', () => {
-      signal.removeEventListener('abort', abort)
+      ended()
       socket.off('error', reject)
-      resolve(new WebSocketBytes(socket))
+      resolve(new WebSocketBytes(socket, true))
     })
     socket.once('error', reject)
+    socket.once('close', ended)
   })
 }
 
@@ -73,6 +82,11 @@ function isOwnAddress(address: string): boolean {
   const kind = net.isIP(address)
   if (kind === 0) return false
   return OWN.check(address, kind === 4 ? 'ipv4' : 'ipv6')
+}
+
+/** Is it such an address, or a name that is one everywhere? */
+function isOwnHost(hostname: string): boolean {
+  return isOwnAddress(hostname.replace(/^\[|\]$/g, '')) || /^(?:.*\.)?localhost\.?$/i.test(hostname)
 }
 
 type FoundAddresses = (error: Error | null, found: string | LookupAddress[], family?: number) => void

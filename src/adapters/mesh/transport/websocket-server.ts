@@ -1,5 +1,5 @@
 import http from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { WebSocketServer } from 'ws'
 import { messageOf, NodeError } from '../../../kit/errors.js'
@@ -44,7 +44,7 @@ export class WebSocketAcceptor {
     const handler = this.#handler
     if (request.url?.split('?')[0] !== WEBSOCKET_PATH) return refuse(socket, '404 Not Found')
     if (handler === null) return refuse(socket, '503 Service Unavailable')
-    this.#sockets.handleUpgrade(request, socket, head, (open) => handler(new WebSocketBytes(open)))
+    this.#sockets.handleUpgrade(request, socket, head, (open) => handler(new WebSocketBytes(open, false)))
   }
 }
 
@@ -64,8 +64,19 @@ export async function serveWebSockets(at: {
   readonly port: number
 }): Promise<WebSocketListener> {
   const acceptor = await WebSocketAcceptor.open()
-  const server = http.createServer({ headersTimeout: HEADERS_MS, requestTimeout: HEADERS_MS, maxHeaderSize: 16_384 })
+  const server = http.createServer({
+    headersTimeout: HEADERS_MS,
+    requestTimeout: HEADERS_MS,
+    connectionsCheckingInterval: HEADERS_MS / 4,
+    maxHeaderSize: 16_384
+  })
   server.maxConnections = MAX_CONNECTIONS
+  // The server forgets a connection that became a WebSocket, and waits for its end all the same.
+  const connections = new Set<Socket>()
+  server.on('connection', (socket) => {
+    connections.add(socket)
+    socket.once('close', () => connections.delete(socket))
+  })
   server.on('request', (_request, response: http.ServerResponse) => {
     response.writeHead(426, { connection: 'close', upgrade: 'websocket' }).end()
   })
@@ -78,13 +89,14 @@ export async function serveWebSockets(at: {
   const close = (): Promise<void> =>
     new Promise((resolve) => {
       server.close(() => resolve())
-      server.closeAllConnections()
+      for (const socket of connections) socket.destroy()
     })
   return { acceptor, address: server.address() as AddressInfo, close }
 }
 
 function refuse(socket: Duplex, status: string): void {
-  socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
+  // Else a client that never ends its side would keep the connection for ever.
+  socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`, () => socket.destroy())
 }
 
 function listenError(error: Error, { host, port }: { readonly host: string; readonly port: number }): NodeError {

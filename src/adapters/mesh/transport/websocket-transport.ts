@@ -11,7 +11,7 @@ import type { WebSocketAcceptor } from './websocket-server.js'
 
 /** Milliseconds until a handshake is done, at most. */
 const HANDSHAKE_MS = 10_000
-/** Handshakes of strangers under way, at most; further sockets are closed. */
+/** Handshakes of strangers under way, at most; the oldest ends for a further one, which may be of a member. */
 const MAX_HANDSHAKES = 32
 /** Addresses of one peer that are tried, at most. */
 const MAX_ADDRESSES = 4
@@ -63,7 +63,7 @@ export class WebSocketTransport implements StreamTransport {
   readonly #dialled = new Map<NodeId, Redial>()
   readonly #via = new Map<string, ViaState>()
   readonly #viaDials: Redial[] = []
-  #handshakes = 0
+  readonly #handshakes = new Set<WebSocketBytes>()
   #isClosed = false
   #handler: (stream: NoiseStream) => void = () => {}
   #admits: (peer: NodeId, direction: StreamDirection) => boolean = () => true
@@ -123,7 +123,7 @@ export class WebSocketTransport implements StreamTransport {
     this.#isClosed = true
     this.#deps.acceptor?.onBytes(null)
     for (const one of [...this.#viaDials, ...this.#dialled.values()]) one.stop()
-    for (const stream of this.#streams.values()) stream.destroy()
+    for (const one of [...this.#handshakes, ...this.#streams.values()]) one.destroy()
     return Promise.resolve()
   }
 
@@ -148,9 +148,9 @@ export class WebSocketTransport implements StreamTransport {
 
   async #open(url: string, { peer: wanted, signal, isForeign }: Dial): Promise<Dialled> {
     try {
-      const bytes = await dialWebSocket(url, { isForeign, signal })
-      const stream = await this.#secure(bytes, true)
-      if (stream === null || signal.aborted) return failed('the program that answers there is no node')
+      const bytes = await dialWebSocket(url, { isForeign, clock: this.#deps.clock, signal })
+      const stream = await this.#secure(bytes, signal)
+      if (stream === null) return failed('the program that answers there is no node')
       const peer = keyToText(stream.remotePublicKey)
       const fault = this.#dialFault(peer, wanted)
       if (fault === null && !this.#isLinked(peer) && this.#opened(peer, stream)) return { stream, peer, fault: null }
@@ -168,26 +168,34 @@ export class WebSocketTransport implements StreamTransport {
   }
 
   async #accept(bytes: WebSocketBytes): Promise<void> {
-    if (this.#handshakes >= MAX_HANDSHAKES) return void bytes.destroy()
-    this.#handshakes++
-    const stream = await this.#secure(bytes, false)
-    this.#handshakes--
+    const [oldest] = this.#handshakes
+    if (this.#handshakes.size >= MAX_HANDSHAKES) oldest?.destroy()
+    if (oldest?.destroyed === true) this.#handshakes.delete(oldest)
+    this.#handshakes.add(bytes)
+    const stream = await this.#secure(bytes, null)
+    this.#handshakes.delete(bytes)
     if (stream === null) return
     const peer = keyToText(stream.remotePublicKey)
-    if (peer === this.#nodeId || !this.#admits(peer, 'in') || !this.#opened(peer, stream)) stream.destroy()
+    const former = this.#streams.get(peer)
+    const isRefused = peer === this.#nodeId || !this.#admits(peer, 'in')
+    // A peer that looked for another node here ends the new stream, and still uses the former.
+    if (!isRefused && former?.isInitiator === false && !(await hasSpoken(stream, bytes))) return
+    if (isRefused || !this.#opened(peer, stream)) stream.destroy()
   }
 
-  /** The stream after its handshake; null when it failed or took too long. */
-  async #secure(bytes: WebSocketBytes, isInitiator: boolean): Promise<NoiseStream | null> {
+  /** The stream after its handshake; null when it failed or took too long. `signal`: of a dialled one, ends it. */
+  async #secure(bytes: WebSocketBytes, signal: AbortSignal | null): Promise<NoiseStream | null> {
     const { keyPair, keepAliveMs, clock } = this.#deps
-    const stream = new NoiseSecretStream(isInitiator, bytes, { keyPair, keepAlive: keepAliveMs })
+    const stream = new NoiseSecretStream(signal !== null, bytes, { keyPair, keepAlive: keepAliveMs })
     stream.on('error', () => {})
-    const timer = clock.after(HANDSHAKE_MS, () => stream.destroy())
+    const abort = (): void => stream.destroy()
+    const timer = clock.after(HANDSHAKE_MS, abort)
+    signal?.addEventListener('abort', abort)
+    if (signal?.aborted === true) abort()
     const isOpen = await stream.opened
     clock.clear(timer)
-    if (!isOpen || stream.destroying) return null
-    bytes.secured()
-    return stream
+    signal?.removeEventListener('abort', abort)
+    return isOpen && !stream.destroying ? stream : null
   }
 
   /** Keeps one stream to a peer; false: not this one. */
@@ -212,6 +220,21 @@ export class WebSocketTransport implements StreamTransport {
 
 function failed(fault: string): Dialled {
   return { stream: null, peer: null, fault }
+}
+
+/** Resolves with true when the peer sends, as it does on a stream that it keeps; with false when the stream closes. */
+function hasSpoken(stream: NoiseStream, bytes: WebSocketBytes): Promise<boolean> {
+  stream.setTimeout(HANDSHAKE_MS)
+  return new Promise((resolve) => {
+    const look = (): void => {
+      if (stream.rawBytesRead === 0) return
+      bytes.off('data', look)
+      resolve(true)
+    }
+    stream.once('close', () => resolve(false))
+    bytes.on('data', look)
+    look()
+  })
 }
 
 /** Resolves with true when the stream is closed. */

@@ -185,12 +185,16 @@ export class CommittedResults {
     const { swarmVotes } = this.#deps
     const { id, itemCount: items } = this.#swarm.head
     const changes: LedgerChange[] = []
-    for (const [index, content] of await swarmVotes.outcomes(id)) {
+    const kept = await swarmVotes.outcomes(id)
+    for (const [index, content] of kept) {
       const digest = this.records.get(index)
       if (digest === undefined) changes.push(swarmVotes.contentChange(id, { index, items }, null))
       // An earlier vote may have become durable after it.
       else if (swarmVotes.digest(content) !== digest) this.#lacking.set(index, { index, digest })
     }
+    // A coordinator reports them before they are durable here; it may have stepped back before they were.
+    for (const name of this.records.names)
+      if (name.index < items && !kept.has(name.index)) this.#lacking.set(name.index, name)
     return this.#lacking.size > 0 ? null : changes
   }
 }

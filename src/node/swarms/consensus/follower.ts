@@ -146,7 +146,8 @@ export class FollowerSync {
     const { swarm, accepted, cancelRequest } = this.#followed
     this.#askedAt = clock.monotonic()
     const { isWhole, size } = accepted.records
-    const have = isWhole ? size : 0
+    // With the end, outcomes are missing here: a node with as many records may have others.
+    const have = isWhole && !accepted.hasEnd ? size : 0
     for (const node of coordinator === null || coordinator === self ? this.#others : [coordinator]) {
       tell(node, { name: 'swarm', body: { kind: 'follow', swarm, have, from: 0 } })
       if (cancelRequest.isOpen) tell(node, { name: 'swarm', body: { kind: 'cancel', swarm } })

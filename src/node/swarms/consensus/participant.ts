@@ -110,7 +110,7 @@ export class Participant {
   #isPerforming = false
   /** Count of the voter's stores that are not durable yet. */
   #unstored = 0
-  /** Indexes of the records that it stored since it was opened. */
+  /** Indexes of the records whose contents it stored since it was opened, and since they were proposed here. */
   readonly #stored = new Set<number>()
   /** Records to propose with the next message. */
   #proposed: ContentName[] = []
@@ -211,6 +211,8 @@ export class Participant {
   propose(index: number, content: Uint8Array): ContentName {
     const name = { index, digest: this.#deps.swarmVotes.digest(content) }
     this.#contents.put(name, content)
+    // A former coordinator may have proposed another content for the index.
+    this.#stored.delete(index)
     this.#proposed.push(name)
     if (this.#proposed.length === 1) void this.#proposeSoon()
     return name
@@ -323,18 +325,17 @@ export class Participant {
     const { telemetry, swarmVotes, commit } = this.#deps
     const { coordination, items } = this.#swarm
     const names = effect.records.map(([index, { digest }]) => ({ index, digest }))
-    const contents = names.flatMap((name) => {
+    const kept = names.flatMap((name) => {
       const content = this.#contents.get(name)
-      return content === undefined || this.#swarm.isVoid(name)
-        ? []
-        : [swarmVotes.contentChange(coordination.swarm, { index: name.index, items }, content)]
+      return content === undefined || this.#swarm.isVoid(name) ? [] : [{ index: name.index, content }]
     })
+    const contents = kept.map(({ index, content }) =>
+      swarmVotes.contentChange(coordination.swarm, { index, items }, content)
+    )
     try {
       await commit(swarmVotes.changes(coordination.swarm, effect, contents))
-      for (const name of names) {
-        this.#contents.drop(name)
-        this.#stored.add(name.index)
-      }
+      for (const name of names) this.#contents.drop(name)
+      for (const { index } of kept) this.#stored.add(index)
       this.#unstored--
       this.#swarm.onStored()
       this.#tryBegin()

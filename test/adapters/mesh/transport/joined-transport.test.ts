@@ -4,6 +4,7 @@ import type { NoiseStream } from 'hyperswarm'
 import { JoinedTransport } from '../../../../src/adapters/mesh/transport/joined-transport.js'
 import { systemClock } from '../../../../src/adapters/system/system-clock.js'
 import { keyToText, type NodeId } from '../../../../src/kit/ids.js'
+import { ManualClock } from '../../../support/manual-clock.js'
 import { streamTransportContract } from '../../../contracts/stream-transport.js'
 import { MemoryNet } from './memory-transport.js'
 
@@ -41,11 +42,12 @@ test('a better transport opens beside a worse one and keeps it out, and the wors
   const first = next()
   await answering.listen(TOPIC)
   await first
-  t.ok(transport.isLinked(peer))
+  t.absent(transport.isLinked(peer))
   const second = next()
   await cut.listen(TOPIC)
   await second
   t.is(seen.length, 2)
+  t.ok(transport.isLinked(peer))
   t.absent(seen[0]?.destroyed, 'its owner ends it')
   const gone = new Promise<void>((resolve) => seen[0]?.once('close', () => resolve()))
   seen[0]?.destroy()
@@ -55,4 +57,25 @@ test('a better transport opens beside a worse one and keeps it out, and the wors
   await third
   t.is(seen.length, 3)
   t.ok(seen[1]?.destroyed)
+})
+
+test('a closed transport dials no peer whose stream it ended, and no timer is left', async (t) => {
+  const clock = new ManualClock()
+  const net = new MemoryNet()
+  const [own, other] = [crypto.keyPair(), crypto.keyPair()]
+  const transport = new JoinedTransport([net.open(own), new MemoryNet().open(own)], clock)
+  const answering = net.open(other)
+  t.teardown(() => answering.close())
+  answering.onStream((stream) => void stream.on('error', () => {}))
+  await answering.listen(TOPIC)
+  const gone = new Promise<void>((resolve) =>
+    transport.onStream((stream) => {
+      stream.on('error', () => {})
+      stream.on('close', resolve)
+      void transport.close()
+    })
+  )
+  transport.dial(keyToText(other.publicKey))
+  await gone
+  t.is(clock.pending, 0)
 })

@@ -9,6 +9,7 @@ import { holds } from '../../../support/holds.js'
 class FakeSocket extends EventEmitter {
   readonly sent: number[] = []
   isTerminated = false
+  bufferedAmount = 0
 
   send(data: Uint8Array, done: () => void): void {
     this.sent.push(data.byteLength)
@@ -26,7 +27,7 @@ class FakeSocket extends EventEmitter {
 
 function opened(): { socket: FakeSocket; bytes: WebSocketBytes } {
   const socket = new FakeSocket()
-  const bytes = new WebSocketBytes(socket as unknown as WebSocket)
+  const bytes = new WebSocketBytes(socket as unknown as WebSocket, false)
   bytes.on('error', () => {})
   bytes.resume()
   return { socket, bytes }
@@ -47,7 +48,7 @@ function cutAt(data: Buffer, cuts: readonly number[]): Buffer[] {
 }
 
 test('before the handshake a message that states more than 1,024 bytes ends the socket, however it is cut; others pass', async (t) => {
-  const lengths = fc.array(fc.integer({ min: 0, max: 1024 }), { maxLength: 4 })
+  const lengths = fc.array(fc.integer({ min: 0, max: 1024 }), { maxLength: 2 })
   const long = fc.option(fc.integer({ min: 1025, max: 2 ** 24 - 1 }), { nil: null })
   await holds(
     t,
@@ -59,11 +60,19 @@ test('before the handshake a message that states more than 1,024 bytes ends the 
     })
   )
   const { socket, bytes } = opened()
-  bytes.secured()
-  socket.emit('message', framed([65_000]), true)
+  socket.emit('message', framed([32, 64, 56, 65_000]), true)
   t.absent(bytes.destroyed, 'afterwards the frame guard bounds them')
   socket.emit('message', Buffer.from('text'), false)
   t.ok(bytes.destroyed, 'a text is no message of a node')
+})
+
+test('a peer that sends pings and reads no answers is cut', (t) => {
+  const { socket, bytes } = opened()
+  socket.emit('ping')
+  t.absent(bytes.destroyed)
+  socket.bufferedAmount = 4 * 1024 * 1024
+  socket.emit('ping')
+  t.ok(bytes.destroyed)
 })
 
 test('a large write leaves as messages of at most 64 KiB', async (t) => {

@@ -1,5 +1,10 @@
+import net, { type AddressInfo } from 'node:net'
 import test from 'brittle'
+import type { NoiseStream } from 'hyperswarm'
 import { WebSocket } from 'ws'
+import type { WebSocketBytes } from '../../../../src/adapters/mesh/transport/websocket-bytes.js'
+import { dialWebSocket } from '../../../../src/adapters/mesh/transport/websocket-client.js'
+import { serveWebSockets } from '../../../../src/adapters/mesh/transport/websocket-server.js'
 import { keyToText, type NodeId } from '../../../../src/kit/ids.js'
 import { ManualClock } from '../../../support/manual-clock.js'
 import { streamTransportContract } from '../../../contracts/stream-transport.js'
@@ -7,16 +12,14 @@ import { webSocketWorld } from './websocket-world.js'
 
 streamTransportContract('WebSocket transport', async (t) => webSocketWorld(t), { findsPeers: false })
 
-test('a stranger that never speaks is cut, more than 32 of them wait nowhere, and a member still gets in', async (t) => {
+test('of silent strangers 32 wait, for 10 s and not beyond the end of the server, and a member gets in before', async (t) => {
   const clock = new ManualClock()
   const open = webSocketWorld(t)
   const server = await open({ clock })
   await server.transport.listen()
   const sockets = await Promise.all(Array.from({ length: 40 }, () => silent(server.url)))
-  await Promise.all(sockets.slice(32).map(({ closed }) => closed))
+  await Promise.all(sockets.slice(0, 8).map(({ closed }) => closed))
   t.is(sockets.filter(({ socket }) => socket.readyState === WebSocket.OPEN).length, 32)
-  clock.advance(10_000)
-  await Promise.all(sockets.map(({ closed }) => closed))
   const seen = new Promise<NodeId>((resolve) =>
     server.transport.onStream((stream) => {
       stream.on('error', () => {})
@@ -27,6 +30,126 @@ test('a stranger that never speaks is cut, more than 32 of them wait nowhere, an
   member.transport.onStream((stream) => void stream.on('error', () => {}))
   member.transport.dial(server.id)
   t.is(await seen, member.id)
+  clock.advance(10_000)
+  await Promise.all(sockets.map(({ closed }) => closed))
+  const { closed } = await silent(server.url)
+  await server.transport.close()
+  await closed
+})
+
+test('closing a listener ends its open sockets, also one that a client does not end after its refusal', async (t) => {
+  const listener = await serveWebSockets({ host: '127.0.0.1', port: 0 })
+  listener.acceptor.onBytes((bytes) => void bytes.on('error', () => {}))
+  const { port } = listener.address
+  const { closed } = await silent(`ws://127.0.0.1:${port}/mesh`)
+  const refused = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+  t.teardown(() => refused.destroy())
+  refused.write('GET /x HTTP/1.1\r\nhost: a\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\r\n')
+  await new Promise((resolve) => refused.once('data', resolve))
+  await Promise.all([listener.close(), closed])
+  t.pass()
+})
+
+test('undialling in a handshake ends its socket', async (t) => {
+  const listener = await serveWebSockets({ host: '127.0.0.1', port: 0 })
+  t.teardown(() => listener.close())
+  const accepted = new Promise<WebSocketBytes>((resolve) => listener.acceptor.onBytes(resolve))
+  const url = `ws://127.0.0.1:${listener.address.port}/mesh`
+  const { transport } = await webSocketWorld(t)({ addressesOf: () => [url] })
+  transport.dial(NOBODY)
+  const bytes = await accepted
+  const gone = new Promise<void>((resolve) => bytes.on('error', () => {}).once('close', () => resolve()))
+  await new Promise((resolve) => bytes.once('data', resolve))
+  transport.undial(NOBODY)
+  await gone
+  t.pass()
+})
+
+test('a server that sends its answer byte by byte is given 10 s in all', async (t) => {
+  const clock = new ManualClock()
+  const server = net.createServer(
+    (socket) => void socket.on('error', () => {}).once('data', () => socket.write('HTTP'))
+  )
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => server.close())
+  const asked = new Promise<net.Socket>((resolve) => server.once('connection', resolve))
+  const { port } = server.address() as AddressInfo
+  const dialled = dialWebSocket(`ws://127.0.0.1:${port}/mesh`, {
+    isForeign: false,
+    clock,
+    signal: new AbortController().signal
+  })
+  const failed = t.exception(dialled)
+  await new Promise((resolve) => void asked.then((socket) => socket.once('data', resolve)))
+  clock.advance(10_000)
+  await failed
+})
+
+test('addresses of this machine that a member names are not dialled, nor given to a proxy', async (t) => {
+  const proxy = net.createServer((socket) => {
+    t.fail('the proxy was asked')
+    socket.destroy()
+  })
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+  const { port } = proxy.address() as AddressInfo
+  const { HTTP_PROXY } = process.env
+  t.teardown(() => {
+    proxy.close()
+    if (HTTP_PROXY === undefined) delete process.env['HTTP_PROXY']
+    else process.env['HTTP_PROXY'] = HTTP_PROXY
+  })
+  const own = ['127.0.0.1', '127.1', '2130706433', '0', '[::1]', '[::ffff:127.0.0.1]', 'localhost', 'a.localhost.']
+  for (const given of [undefined, `http://127.0.0.1:${port}`]) {
+    if (given !== undefined) process.env['HTTP_PROXY'] = given
+    for (const host of [...own, '169.254.169.254', '[fe80::1]']) {
+      const dial = { isForeign: true, clock: new ManualClock(), signal: new AbortController().signal }
+      await t.exception(dialWebSocket(`ws://${host}:${port}/mesh`, dial), /of this machine alone/, host)
+    }
+  }
+})
+
+test('a member that names the URL of another one does not end the stream to that one', async (t) => {
+  const open = webSocketWorld(t)
+  const b = await open()
+  const a = await open({ addressesOf: () => [b.url] })
+  const closed: string[] = []
+  const streams: NoiseStream[] = []
+  let onBoth = (): void => {}
+  const opened = new Promise<void>((resolve) => (onBoth = resolve))
+  for (const [name, { transport }] of Object.entries({ a, b }))
+    transport.onStream((stream) => {
+      stream.on('error', () => {}).on('close', () => void closed.push(name))
+      if (streams.push(stream) === 2) onBoth()
+    })
+  await b.transport.listen()
+  a.transport.dial(b.id)
+  await opened
+  const asked = new Promise<void>((resolve) =>
+    b.transport.firewall(() => {
+      setImmediate(resolve)
+      return true
+    })
+  )
+  a.transport.dial(NOBODY)
+  await asked
+  const received = new Promise((resolve) => streams[1]?.once('data', resolve))
+  streams[0]?.write(Buffer.from('still here'))
+  await received
+  t.alike([streams.length, closed], [2, []])
+})
+
+test('a large message that is sent as soon as the stream opens arrives', async (t) => {
+  const open = webSocketWorld(t)
+  const [a, b] = [await open(), await open()]
+  const received = new Promise<number>((resolve) =>
+    b.transport.onStream((stream) => {
+      stream.on('error', () => {}).on('data', ({ byteLength }) => resolve(byteLength))
+    })
+  )
+  a.transport.onStream((stream) => void stream.on('error', () => {}).write(Buffer.alloc(50_000)))
+  await b.transport.listen()
+  a.transport.dial(b.id)
+  t.is(await received, 50_000)
 })
 
 test('no other path and no plain request gets anything from the server', async (t) => {
@@ -37,6 +160,8 @@ test('no other path and no plain request gets anything from the server', async (
   for (const path of ['/', '/mesh2', '/other']) t.is(await refusal(new URL(path, server.url).href), 404)
   t.is(await refusal(server.url), 503, 'before it listens')
 })
+
+const NOBODY = keyToText(new Uint8Array(32).fill(7))
 
 async function silent(url: string): Promise<{ socket: WebSocket; closed: Promise<void> }> {
   const socket = new WebSocket(url)

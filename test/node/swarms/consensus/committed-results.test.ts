@@ -103,6 +103,33 @@ test('an end is taken with all outcomes that it counts, also when its sender kno
   t.alike(ends, [end])
 })
 
+test('an end waits for outcomes that were reported here and never stored', async (t) => {
+  let wake = (): void => {}
+  const over = new Promise<void>((resolve) => (wake = resolve))
+  const { accepted, course, shelf, swarmVotes } = scene(t, { onOver: () => wake() })
+  const end: SwarmEnd = {
+    status: 'completed',
+    counts: { total: 3, completed: 1, failed: 0 },
+    durationMs: 1,
+    error: null,
+    stages: [],
+    participants: [],
+    leftOut: []
+  }
+  const [outcome, last] = [encodePayload(rowOf(0)), encodePayload(end)]
+  const reported = { index: 0, digest: swarmVotes.digest(outcome) }
+  const ended = { index: RECORDS.end(3), digest: swarmVotes.digest(last) }
+  shelf.contents.put(reported, outcome)
+  course.settled(rowOf(0))
+  accepted.learn([reported], { total: 0, epoch: 1 })
+  shelf.contents.put(ended, last)
+  accepted.take(accepted.learn([ended], { total: 2, epoch: 2 }), actor('b').id)
+  const ticks = setInterval(() => accepted.take([], actor('b').id), 1)
+  await over
+  clearInterval(ticks)
+  t.alike([...(await swarmVotes.outcomes('swarm_1')).keys()], [0])
+})
+
 test('a proposal for an item with another outcome is no longer stored, and after the end only accepted results are', (t) => {
   const { accepted, shelf, swarmVotes } = scene(t)
   const [won, lost, open] = [0, 0, 1].map((index, at) => {

@@ -1,5 +1,10 @@
 import test from 'brittle'
 import type { SwarmEvent } from '../../../../src/ports/swarm-api.js'
+import { type CommittedResults, CommittedRecords } from '../../../../src/node/swarms/consensus/committed-results.js'
+import { FollowerSync } from '../../../../src/node/swarms/consensus/follower.js'
+import { RECORDS } from '../../../../src/domain/swarm/record-index.js'
+import { ManualClock } from '../../../support/manual-clock.js'
+import { actor } from '../../../support/membership.js'
 import { type Member, VotersScene } from '../../../support/voters-scene.js'
 
 test('a follower reports the coordinator, and the states of sub-tasks by the outcomes that it has; each state once', async (t) => {
@@ -33,4 +38,30 @@ test('a follower reports the coordinator, and the states of sub-tasks by the out
   const here = (told: readonly SwarmEvent[] = []): boolean[] =>
     told.flatMap((event) => (event.type === 'coordinator' && event.coordinator !== null ? [event.isHere === true] : []))
   t.alike([here(next).at(-1), here(other).includes(true)], [true, false])
+})
+
+test('a follower that has the end and not all outcomes gets those of a node with as many records', (t) => {
+  const [self, other] = [actor('a').id, actor('b').id]
+  const syncOf = (index: number, tell: (have: number, items: number) => void): FollowerSync => {
+    const records = new CommittedRecords(2)
+    const names = [index, RECORDS.end(2)].map((one) => ({ index: one, digest: `of ${one}` }))
+    records.add(names, { total: 2, epoch: 1 })
+    const accepted = { records, hasEnd: true, take: () => {} } as unknown as CommittedResults
+    return new FollowerSync(
+      {
+        clock: new ManualClock(),
+        self,
+        tell: (_to, { body }) => {
+          if (body.kind === 'follow') tell(body.have, 0)
+          if (body.kind === 'accepted') tell(0, body.items.length)
+        }
+      },
+      { swarm: 'swarm_1', voters: [self, other], accepted, cancelRequest: { isOpen: false } }
+    )
+  }
+  const got: number[] = []
+  const there = syncOf(1, (_have, items) => void got.push(items))
+  const here = syncOf(0, (have) => there.answer(self, { kind: 'follow', swarm: 'swarm_1', have, from: 0 }))
+  here.ask(null)
+  t.alike(got, [2])
 })

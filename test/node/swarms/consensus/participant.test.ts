@@ -66,4 +66,13 @@ test('a vote that becomes durable late does not replace the outcome that was rep
   await recorded
   const kept = await swarmVotes.content(head.id, 0, items)
   t.is(kept === null ? '' : swarmVotes.digest(kept), accepted.digest)
+  t.absent(seat.hasStored(0), 'its own was not stored')
+  const other = { index: 1, digest: swarmVotes.digest(late) }
+  shelf.contents.put(other, late)
+  const again = new Promise<void>((resolve) => (answered = resolve))
+  seat.receive(a, { ...about, kind: 'record', round: 3, items: [other] })
+  await again
+  t.ok(seat.hasStored(1))
+  seat.propose(1, told)
+  t.absent(seat.hasStored(1), 'it stored a vote for another content')
 })
