@@ -4,6 +4,7 @@ import { shown } from '../../kit/text.js'
 import { formatDuration } from '../../kit/units.js'
 import type { Trust } from '../../domain/membership/types.js'
 import type { DocumentInfo } from '../../ports/document-api.js'
+import type { Calls } from '../../ports/node-api.js'
 import { noteOwnWriters } from '../documents/facts.js'
 import { canAsk, confirm } from '../terminal/confirm.js'
 import { emptyText, hintedAll, networkProblems, noteProblems } from '../terminal/banner.js'
@@ -49,13 +50,16 @@ export const invite: Action = async ({ output, api }, _args, options) => {
     return EXIT.ok
   }
   noteProblems(output, unfound)
-  const left = formatDuration(Math.max(0, Math.round((Date.parse(made.expiresAt) - Date.now()) / 1000) * 1000))
-  const rights = params.admin === true ? ', may invite and write the log' : ''
-  const joins = `Joins ${plural(made.uses, 'node')} as ${made.tier}${made.sandboxId === null ? '' : ` in sandbox ${made.sandboxId}`}${rights}, for ${left}.`
-  const kind = made.trust === 'mine' ? 'a machine of yours' : 'a guest (--mine: a machine of yours)'
-  const joinsAs = `It joins as ${kind}: ${TRUST_WORDS[made.trust]}.`
-  output.note(`${joins} ${joinsAs}`)
+  noteTerms(output, made, params.admin === true)
   if (made.trust === 'guest') await warnOfRights(output, api())
+  await noteWay(output, network, websocketUrls)
+  output.note('and give it this code:')
+  output.print(code)
+  return EXIT.ok
+}
+
+/** How the newcomer uses the code. */
+async function noteWay(output: Output, network: string, websocketUrls: readonly string[]): Promise<void> {
   if (network === 'local') {
     output.note('The network of this mesh is local, so the code works on this machine only:')
     output.note('  a2a-node --home <other directory> start --join -')
@@ -64,9 +68,19 @@ export const invite: Action = async ({ output, api }, _args, options) => {
   }
   if (websocketUrls.length > 0)
     output.note(`Where UDP does not pass, add --via ${websocketUrls.map((url) => shown(url, 512)).join(',')}`)
-  output.note('and give it this code:')
-  output.print(code)
-  return EXIT.ok
+}
+
+/** The rights of the newcomer, and for how long the code is good. */
+function noteTerms(
+  output: Output,
+  made: Pick<Calls['invite.create']['result'], 'expiresAt' | 'uses' | 'tier' | 'sandboxId' | 'trust'>,
+  isAdmin: boolean
+): void {
+  const left = formatDuration(Math.max(0, Math.round((Date.parse(made.expiresAt) - Date.now()) / 1000) * 1000))
+  const rights = isAdmin ? ', may invite and write the log' : ''
+  const joins = `Joins ${plural(made.uses, 'node')} as ${made.tier}${made.sandboxId === null ? '' : ` in sandbox ${made.sandboxId}`}${rights}, for ${left}.`
+  const kind = made.trust === 'mine' ? 'a machine of yours' : 'a guest (--mine: a machine of yours)'
+  output.note(`${joins} It joins as ${kind}: ${TRUST_WORDS[made.trust]}.`)
 }
 
 /** Homes of earlier builds have no rule for guests, and a person may remove it. Documents may be open to all. */

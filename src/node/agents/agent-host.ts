@@ -21,9 +21,7 @@ import type { Telemetry } from '../../ports/telemetry.js'
 import { type AgentMeasured, RUN_BOUNDS } from '../../kit/prometheus.js'
 import { HealthChecks } from './health.js'
 import { LoadEstimate } from './load-estimate.js'
-import { AgentQueue } from './agent-queue.js'
-import type { QueueTurn } from './agent-queue.js'
-import { RunPlace } from './run-place.js'
+import { AgentQueue, type QueueTurn, RunPlace } from './agent-queue.js'
 
 /** The most agents in the metrics. */
 export const MAX_MEASURED = 256

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
 import { Abort } from '../../../src/kit/abort.js'
-import { AgentQueue, MAX_SUSPENDED, MAX_SUSPENDED_OF_CALLER } from '../../../src/node/agents/agent-queue.js'
-import { RunPlace } from '../../../src/node/agents/run-place.js'
+import { AgentQueue, MAX_SUSPENDED, MAX_SUSPENDED_OF_CALLER, RunPlace } from '../../../src/node/agents/agent-queue.js'
 import { holds } from '../../support/holds.js'
 
 const never = new Abort()
