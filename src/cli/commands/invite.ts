@@ -33,33 +33,21 @@ export const invite: Action = async ({ output, api }, _args, options) => {
   if (isSet(options, 'qr')) await noteQrCode(output, code)
   if (output.json) {
     const { expiresAt, uses, tier, sandboxId, id, trust } = made
-    const reachable = { problems: hintedAll(output, unfound) }
-    output.object('invite@1', {
-      code,
-      expiresAt,
-      uses,
-      tier,
-      sandboxId,
-      id,
-      network,
-      trust,
-      ...reachable,
-      longCode,
-      websocketUrls
-    })
+    const how = { network, problems: hintedAll(output, unfound), websocketUrls }
+    output.object('invite@1', { code, expiresAt, uses, tier, sandboxId, id, trust, longCode, ...how })
     return EXIT.ok
   }
   noteProblems(output, unfound)
   noteTerms(output, made, params.admin === true)
   if (made.trust === 'guest') await warnOfRights(output, api())
-  await noteWay(output, network, websocketUrls)
+  await noteUse(output, network, websocketUrls)
   output.note('and give it this code:')
   output.print(code)
   return EXIT.ok
 }
 
 /** How the newcomer uses the code. */
-async function noteWay(output: Output, network: string, websocketUrls: readonly string[]): Promise<void> {
+async function noteUse(output: Output, network: string, websocketUrls: readonly string[]): Promise<void> {
   if (network === 'local') {
     output.note('The network of this mesh is local, so the code works on this machine only:')
     output.note('  a2a-node --home <other directory> start --join -')
