@@ -6,7 +6,7 @@ export const MESSAGE_MAX_BYTES = 65_536
 /** Bytes of one Noise message of a handshake, at most. */
 const HANDSHAKE_MESSAGE_BYTES = 1024
 /** Bytes that wait to be sent when a ping comes, at most. */
-const UNREAD_MAX_BYTES = 32 * MESSAGE_MAX_BYTES
+const UNREAD_MAX_BYTES = 2_097_152
 /** Bytes that begin each message of a secret stream: its length, little-endian. */
 const LENGTH_BYTES = 3
 
