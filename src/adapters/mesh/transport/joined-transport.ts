@@ -44,18 +44,8 @@ export class JoinedTransport implements StreamTransport {
   }
 
   dial(peer: NodeId): void {
-    this.#clearTimers(peer)
-    const timers: Timer[] = []
-    this.#dialled.set(peer, timers)
-    for (const [rank, one] of this.#transports.entries()) {
-      if (rank === 0) one.dial(peer)
-      else
-        timers.push(
-          this.#clock.after(rank * HEAD_START_MS, () => {
-            if (this.#best(peer) > rank) one.dial(peer)
-          })
-        )
-    }
+    this.#transports[0]?.dial(peer)
+    this.#dialWorse(peer)
   }
 
   undial(peer: NodeId): void {
@@ -99,7 +89,18 @@ export class JoinedTransport implements StreamTransport {
     open?.delete(one)
     if (open?.size !== 0) return
     this.#open.delete(peer)
-    if (this.#dialled.has(peer)) this.dial(peer)
+    // The best one dials again by itself, when its peer has not done so.
+    if (this.#dialled.has(peer)) this.#dialWorse(peer)
+  }
+
+  #dialWorse(peer: NodeId): void {
+    this.#clearTimers(peer)
+    const timers = this.#transports.slice(1).map((one, at) =>
+      this.#clock.after((at + 1) * HEAD_START_MS, () => {
+        if (this.#best(peer) > at + 1) one.dial(peer)
+      })
+    )
+    this.#dialled.set(peer, timers)
   }
 
   /** The rank of the best open stream to a peer; infinite without one. */
