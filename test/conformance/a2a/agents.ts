@@ -27,6 +27,7 @@ async function opened(gate, signal) {
   while (!existsSync(gate)) await wait(20, undefined, { signal })
 }
 const DO = {
+  say: (text) => ({ a2a: { message: 'I say ' + text } }),
   fail: () => ({ a2a: { state: 'failed', message: 'it went wrong' } }),
   ask: () => ({ a2a: { state: 'input-required', message: 'Which one?' } }),
   more: () => ({ a2a: { state: 'input-required', message: 'And then?' } }),
