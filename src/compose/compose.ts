@@ -168,7 +168,7 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   // Shared by node and agents, so equal schemas compile once.
   const compileSchema = createSchemaCompiler()
   const agents = openAgents(deps, { compileSchema, store: documents })
-  const steady = [...mended, ...memoryProblems(options.memory), ...exposed]
+  const steady = [...mended, ...memoryProblems(options.memory), ...exposed, ...sockets.problems]
   const notifier = approvalNotifier(deps)
   const found = problemFinder(deps, steady, [{ problems }, guarded, agents.tools, limited, notifier])
   const lookForProblems = lookers(guarded, { look }, deps.reload)

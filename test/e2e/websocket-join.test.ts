@@ -11,6 +11,14 @@ test('an invite names the WebSocket URLs of the node', async (t) => {
   t.alike((await a.json(['invite', '--guest']))['websocketUrls'], urls)
 })
 
+test('URLs without a WebSocket are a problem in status, and no invite names them', async (t) => {
+  const net = await cutNetwork(t)
+  const a = await net.start('a', net.dark, undefined, 'wss://a.example')
+  const { stdout } = await a.cli(['status'])
+  t.ok(stdout.includes('websocket.urls names URLs, but this node serves no WebSocket'), stdout)
+  t.alike((await a.json(['invite', '--guest']))['websocketUrls'], [])
+})
+
 test('a join by a wrong URL names the URL and the cause', async (t) => {
   const net = await cutNetwork(t)
   const a = await net.start('a', net.serving)

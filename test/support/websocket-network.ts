@@ -4,6 +4,8 @@ import { freePort, localMesh, type LocalNode, type TestMesh } from './nodes.js'
 export interface CutNetwork {
   readonly mesh: TestMesh<LocalNode>
   readonly bootstrap: { readonly host: string; readonly port: number }
+  /** Words of a node in it. */
+  readonly dark: readonly string[]
   /** Words of a node that serves WebSockets. */
   readonly serving: readonly string[]
   /** Words of a node that dials it. */
@@ -19,6 +21,7 @@ export async function cutNetwork(t: Parameters<typeof localMesh>[0]): Promise<Cu
   return {
     mesh,
     bootstrap: { host, port },
+    dark: network,
     serving: [...network, '--websocket', `${host}:${served}`],
     dialling: ['--via', `ws://${host}:${served}`],
     start: (name, args, join, urls) =>

@@ -1,13 +1,14 @@
-import os from 'node:os'
-import type { AddressInfo } from 'node:net'
+import { bracketed } from '../../adapters/http/authority.js'
+import { isLoopback, listen } from '../../adapters/http/bind.js'
 import { KnownAddresses } from '../../adapters/mesh/network/known-addresses.js'
 import type { MeshDeps } from '../../adapters/mesh/network/mesh-node.js'
 import { type Network, openNetwork } from '../../adapters/mesh/network/network.js'
-import type { NetworkProblem } from '../../adapters/mesh/network/reachability.js'
-import { serveWebSockets, type WebSocketListener } from '../../adapters/mesh/transport/websocket-server.js'
+import { machineAddresses, type NetworkProblem } from '../../adapters/mesh/network/reachability.js'
+import { openWebSocketServer, type WebSocketAcceptor } from '../../adapters/mesh/transport/websocket-server.js'
 import { listenAddress } from '../../config/public-url.js'
 import { messageOf } from '../../kit/errors.js'
 import { WEBSOCKET_PATH } from '../../kit/net/websocket-url.js'
+import type { Problem } from '../../ports/node-api.js'
 import type { NodeStore } from '../../ports/storage.js'
 import type { NodeRecord } from '../node-record.js'
 import type { StartDeps } from '../open-home.js'
@@ -16,6 +17,14 @@ import type { StartDeps } from '../open-home.js'
 const ADDRESSES = 'addresses'
 /** Addresses of this machine under which its WebSocket is announced, at most. */
 const MAX_OWN_URLS = 4
+
+const WORDS = { protocol: 'WebSockets', next: ['a2a-node start --websocket 0'] }
+
+const UNSERVED: Problem = {
+  code: 'CONFIG_INVALID',
+  message: 'websocket.urls names URLs, but this node serves no WebSocket, so they are not given to members',
+  next: 'a2a-node stop && a2a-node start --websocket <[host:]port>'
+}
 
 /** The parts of a home that its network needs. */
 export interface NetworkHome extends StartDeps {
@@ -35,6 +44,8 @@ export interface HomeNetwork {
     readonly bound: string | null
     /** URLs at which other machines reach it. */
     readonly urls: readonly string[]
+    /** Why they cannot be reached, for `status`. */
+    readonly problems: readonly Problem[]
     /** See {@link Network.locate}. */
     readonly locate: Network['locate']
   }
@@ -42,7 +53,7 @@ export interface HomeNetwork {
 
 /**
  * Opens the network of a home.
- * @throws NodeError as {@link openNetwork} and {@link serveWebSockets}
+ * @throws NodeError as {@link openNetwork} and {@link listen}
  */
 export async function openHomeNetwork(home: NetworkHome): Promise<HomeNetwork> {
   const { options, clock, unwind, record } = home
@@ -50,7 +61,7 @@ export async function openHomeNetwork(home: NetworkHome): Promise<HomeNetwork> {
   const { via } = options.config.websocket
   const { network: kind, bootstrap, localPort } = record
   const [known, sockets] = [await openAddresses(home), await openWebSockets(home)]
-  const websocket = { acceptor: sockets?.acceptor ?? null, via }
+  const websocket = { acceptor: sockets.acceptor, via }
   const network = await openNetwork({ kind, bootstrap, serveBootstrap, localPort, behindNat, known, websocket }, clock)
   unwind.add('network', () => network.close())
   network.state.onChange((problem) => reportNetwork(home, problem))
@@ -60,38 +71,32 @@ export async function openHomeNetwork(home: NetworkHome): Promise<HomeNetwork> {
     const { remoteHost, remotePort: port } = rawStream
     known.learn(peer, { host: remoteHost ?? '', port }, network.dht.localAddress()?.port ?? null)
   }
-  const bound = sockets === null ? null : boundUrl(sockets.address)
-  return { network, learn, sockets: { bound, urls: urlsOf(home, sockets), locate: network.locate } }
+  return { network, learn, sockets: { ...sockets.served, locate: network.locate } }
 }
 
-/** The listener for WebSockets; null without the setting. A taken port fails the start before an invite is used. */
-async function openWebSockets({ options, unwind }: NetworkHome): Promise<WebSocketListener | null> {
-  const { listen } = options.config.websocket
-  const at = listen === null ? null : listenAddress(listen)
-  if (at === null) return null
-  const listener = await serveWebSockets(at)
-  unwind.add('WebSocket listener', () => listener.close())
-  return listener
+interface OpenedWebSockets {
+  readonly acceptor: WebSocketAcceptor | null
+  readonly served: Omit<HomeNetwork['sockets'], 'locate'>
 }
 
-function urlsOf({ options }: NetworkHome, listener: WebSocketListener | null): readonly string[] {
-  const { urls } = options.config.websocket
-  if (urls.length > 0 || listener === null) return urls
-  return boundHosts(listener.address).map((host) => `ws://${host}:${listener.address.port}${WEBSOCKET_PATH}`)
-}
-
-function boundUrl({ address, family, port }: AddressInfo): string {
-  return `ws://${family === 'IPv6' ? `[${address}]` : address}:${port}${WEBSOCKET_PATH}`
+/** The server of WebSockets, if there is one. A taken port fails the start before an invite is used. */
+async function openWebSockets({ options, unwind }: NetworkHome): Promise<OpenedWebSockets> {
+  const { listen: asked, urls } = options.config.websocket
+  const at = asked === null ? null : listenAddress(asked)
+  if (at === null)
+    return { acceptor: null, served: { bound: null, urls: [], problems: urls.length > 0 ? [UNSERVED] : [] } }
+  const { server, acceptor, close } = await openWebSocketServer()
+  const { address, port } = await listen(server, at, WORDS)
+  unwind.add('WebSocket server', close)
+  const urlAt = (host: string): string => `ws://${bracketed(host)}:${port}${WEBSOCKET_PATH}`
+  const known = urls.length > 0 ? urls : hostsAt(address).map(urlAt)
+  return { acceptor, served: { bound: urlAt(address), urls: known, problems: [] } }
 }
 
 /** Hosts under which other machines reach a bound address; none for one of this machine alone. */
-function boundHosts({ address, family }: AddressInfo): readonly string[] {
-  if (address === '::1' || address.startsWith('127.')) return []
-  if (address !== '0.0.0.0' && address !== '::') return [family === 'IPv6' ? `[${address}]` : address]
-  return Object.values(os.networkInterfaces())
-    .flat()
-    .flatMap((one) => (one !== undefined && !one.internal && one.family === 'IPv4' ? [one.address] : []))
-    .slice(0, MAX_OWN_URLS)
+function hostsAt(address: string): readonly string[] {
+  if (isLoopback(address)) return []
+  return address === '0.0.0.0' || address === '::' ? machineAddresses().slice(0, MAX_OWN_URLS) : [address]
 }
 
 /** Where members were linked last, as the home has it. */

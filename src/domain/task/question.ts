@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import { messageOf } from '../../kit/errors.js'
 import { isRecord, jsonFault, RESULT_LIMITS } from '../../kit/json.js'
-import { boundedCheck } from '../../kit/schema/cost.js'
+import { usableCheck } from '../../kit/schema/usable-check.js'
 import { faultText } from '../../kit/schema/text.js'
 import type { CompileSchema } from '../../kit/sign.js'
 
@@ -144,15 +143,11 @@ export function isWanted(level: Severity, least: Severity | null): boolean {
 /** The faults of an answer's content by its form, as text; null: it fits. Bounded in time; never throws. */
 export function formFault(compileSchema: CompileSchema, form: unknown, content: unknown): string | null {
   if (!isRecord(form)) return null
-  try {
-    const faults = boundedCheck(compileSchema(form), form, TOO_MUCH)(content)
-    return faults.length === 0 ? null : `the content does not fit the form: ${faultText(faults)}`
-  } catch (error) {
-    return `the form is no usable schema: ${messageOf(error)}`
-  }
+  const check = usableCheck(compileSchema, form)
+  if (typeof check === 'string') return `the form is no usable schema: ${check}`
+  const faults = check(content)
+  return faults.length === 0 ? null : `the content does not fit the form: ${faultText(faults)}`
 }
-
-const TOO_MUCH = [{ path: '', message: 'has more parts than can be checked' }]
 
 function isSmall(value: unknown, max: number): boolean {
   return jsonFault(value, RESULT_LIMITS) === null && JSON.stringify(value).length <= max

@@ -135,8 +135,8 @@ interface TurnInput {
 }
 
 /**
- * Begins a turn in the context of an id, a unique prefix or `new`. Its agent gets what the context has of it, whoever
- * the client was. @throws NodeError TASK_NOT_FOUND, AMBIGUOUS_NAME, STORE_DAMAGED
+ * Begins a turn in the context of an id, a unique prefix or `new`. The agent gets its earlier messages of the context,
+ * with all clients. @throws NodeError TASK_NOT_FOUND, AMBIGUOUS_NAME, STORE_DAMAGED
  */
 export async function openTurn(
   { deps }: { readonly deps: ContextTurnDeps },

@@ -254,7 +254,7 @@ export class MeshContext {
   }
 }
 
-/** The agents of this node, then one of each node in turn: no node with many of them hides those of others. */
+/** The agents of this node, then one of each node in turn, so that a node with many agents hides no other node. */
 function inTurns(agents: readonly AgentInfo[]): readonly AgentInfo[] {
   const counts = new Map<string, number>()
   const turns = agents.map((agent) => {

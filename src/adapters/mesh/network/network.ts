@@ -34,9 +34,9 @@ export interface NetworkOptions {
 
 /** WebSockets beside the DHT. */
 export interface NetworkWebSockets {
-  /** Accepts those of others; null for none. */
+  /** Accepts the WebSockets of other nodes; null: none are served. */
   readonly acceptor: Pick<WebSocketAcceptor, 'onBytes'> | null
-  /** URLs that are dialled all the time, whoever answers. */
+  /** URLs that are dialled all the time; any node may answer. */
   readonly via: readonly string[]
 }
 

@@ -264,7 +264,7 @@ export function explainedJoin(error: unknown, network: Pick<NetworkState, 'probl
 }
 
 /** Addresses of this machine that other machines may reach. */
-function machineAddresses(): readonly string[] {
+export function machineAddresses(): readonly string[] {
   return Object.values(os.networkInterfaces())
     .flat()
     .flatMap((one) => (one !== undefined && !one.internal && one.family === 'IPv4' ? [one.address] : []))

@@ -1,8 +1,7 @@
 import http from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { WebSocketServer } from 'ws'
-import { messageOf, NodeError } from '../../../kit/errors.js'
 import { WEBSOCKET_PATH } from '../../../kit/net/websocket-url.js'
 import { MESSAGE_MAX_BYTES, WebSocketBytes } from './websocket-bytes.js'
 
@@ -48,21 +47,16 @@ export class WebSocketAcceptor {
   }
 }
 
-/** A listener for the WebSockets of other nodes. */
-export interface WebSocketListener {
+/** A server for the WebSockets of other nodes. */
+export interface OpenWebSocketServer {
+  /** To be bound by its owner. */
+  readonly server: http.Server
   readonly acceptor: WebSocketAcceptor
-  readonly address: AddressInfo
   close(): Promise<void>
 }
 
-/**
- * Serves WebSockets at `/mesh` of an address, and nothing else. Port 0: a free one.
- * @throws NodeError PORT_IN_USE, NO_PERMISSION, CONFIG_INVALID for a host that this machine does not have
- */
-export async function serveWebSockets(at: {
-  readonly host: string
-  readonly port: number
-}): Promise<WebSocketListener> {
+/** Opens a server of WebSockets at `/mesh`, and of nothing else. */
+export async function openWebSocketServer(): Promise<OpenWebSocketServer> {
   const acceptor = await WebSocketAcceptor.open()
   const server = http.createServer({
     headersTimeout: HEADERS_MS,
@@ -81,29 +75,15 @@ export async function serveWebSockets(at: {
     response.writeHead(426, { connection: 'close', upgrade: 'websocket' }).end()
   })
   server.on('upgrade', (request, socket, head) => acceptor.upgrade(request, socket, head))
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error) => reject(listenError(error, at)))
-    server.listen(at, resolve)
-  })
-  server.removeAllListeners('error').on('error', () => {})
   const close = (): Promise<void> =>
     new Promise((resolve) => {
       server.close(() => resolve())
       for (const socket of connections) socket.destroy()
     })
-  return { acceptor, address: server.address() as AddressInfo, close }
+  return { server, acceptor, close }
 }
 
 function refuse(socket: Duplex, status: string): void {
   // Else a client that never ends its side would keep the connection for ever.
   socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`, () => socket.destroy())
-}
-
-function listenError(error: Error, { host, port }: { readonly host: string; readonly port: number }): NodeError {
-  const { code } = error as NodeJS.ErrnoException
-  const next = ['a2a-node start --websocket 0', 'a2a-node config show']
-  if (code === 'EADDRINUSE')
-    return new NodeError('PORT_IN_USE', `port ${port} of ${host} is in use by another program`, { cause: error, next })
-  const text = `cannot serve WebSockets on ${host}:${port}: ${messageOf(error)}`
-  return new NodeError(code === 'EACCES' ? 'NO_PERMISSION' : 'CONFIG_INVALID', text, { cause: error, next })
 }

@@ -13,7 +13,7 @@ import type { WebSocketAcceptor } from './websocket-server.js'
 const HANDSHAKE_MS = 10_000
 /** Handshakes of strangers under way, at most; the oldest ends for a further one, which may be of a member. */
 const MAX_HANDSHAKES = 32
-/** Addresses of one peer that are tried, at most. */
+/** Addresses of one peer that are tried at once, at most. */
 const MAX_ADDRESSES = 4
 
 /** The state of one address of `via`. */
@@ -33,7 +33,7 @@ export interface WebSocketTransportDeps {
   readonly keepAliveMs: number
   /** Accepts sockets; null: this node only dials. */
   readonly acceptor: Pick<WebSocketAcceptor, 'onBytes'> | null
-  /** URLs that are dialled all the time, whoever answers there. */
+  /** URLs that are dialled all the time; any node may answer. */
   readonly via: readonly string[]
   /** URLs of a peer. */
   addressesOf(peer: NodeId): readonly string[]
@@ -42,7 +42,7 @@ export interface WebSocketTransportDeps {
 }
 
 interface Dial {
-  /** Null: whoever answers. */
+  /** Null: any node. */
   readonly peer: NodeId | null
   readonly signal: AbortSignal
   readonly isForeign: boolean
@@ -129,12 +129,16 @@ export class WebSocketTransport implements StreamTransport {
 
   async #tryPeer(peer: NodeId, signal: AbortSignal): Promise<boolean> {
     if (this.#streams.has(peer) || !this.#admits(peer, 'out')) return false
+    const race = new AbortController()
+    const stop = (): void => race.abort()
+    signal.addEventListener('abort', stop)
+    const dial = { peer, signal: race.signal, isForeign: !this.#deps.isLocal }
     const urls = this.#deps.addressesOf(peer).slice(0, MAX_ADDRESSES)
-    for (const url of urls) {
-      const { stream } = await this.#open(url, { peer, signal, isForeign: !this.#deps.isLocal })
-      if (stream !== null) return await ended(stream)
-    }
-    return false
+    // At once: an address may be one of a network that is not here, and never answer.
+    const stream = await firstOf(urls.map(async (url) => (await this.#open(url, dial)).stream))
+    signal.removeEventListener('abort', stop)
+    race.abort()
+    return stream === null ? false : await ended(stream)
   }
 
   async #tryVia(url: string, signal: AbortSignal): Promise<boolean> {
@@ -153,7 +157,10 @@ export class WebSocketTransport implements StreamTransport {
       if (stream === null) return failed('the program that answers there is no node')
       const peer = keyToText(stream.remotePublicKey)
       const fault = this.#dialFault(peer, wanted)
-      if (fault === null && !this.#isLinked(peer) && this.#opened(peer, stream)) return { stream, peer, fault: null }
+      // Another address of it was faster.
+      const isSecond = this.#streams.get(peer)?.isInitiator === true
+      if (fault === null && !isSecond && !this.#isLinked(peer) && this.#opened(peer, stream))
+        return { stream, peer, fault: null }
       stream.destroy()
       return { stream: null, peer, fault }
     } catch (error) {
@@ -216,6 +223,12 @@ export class WebSocketTransport implements StreamTransport {
   #isKept(peer: NodeId, { isInitiator }: NoiseStream): boolean {
     return isInitiator === this.#nodeId > peer
   }
+}
+
+/** The first stream; null when there is none. */
+async function firstOf(tries: readonly Promise<NoiseStream | null>[]): Promise<NoiseStream | null> {
+  const opened = tries.map(async (one) => (await one) ?? Promise.reject(new Error('it is not open')))
+  return await Promise.any(opened).catch(() => null)
 }
 
 function failed(fault: string): Dialled {

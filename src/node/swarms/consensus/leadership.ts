@@ -116,8 +116,12 @@ export class Leadership implements NotificationQueue {
     })
   }
 
+  /** Votes are stored in the order of the proposals, so nothing is sought behind the first that is not. */
   #dropStored(): void {
-    for (const index of this.#unstored.keys()) if (this.#deps.participant.hasStored(index)) this.#unstored.delete(index)
+    for (const index of this.#unstored.keys()) {
+      if (!this.#deps.participant.hasStored(index)) return
+      this.#unstored.delete(index)
+    }
   }
 
   flushed(): Promise<void> {

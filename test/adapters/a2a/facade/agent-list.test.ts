@@ -4,6 +4,7 @@ import { type AgentPage, listedAgents, readAgentQuery } from '../../../../src/ad
 import { NodeError } from '../../../../src/kit/errors.js'
 import type { AgentDetail, AgentInfo, NodeApi } from '../../../../src/ports/node-api.js'
 import { facadeScene } from '../../../support/facade-scene.js'
+import { holds } from '../../../support/holds.js'
 
 interface Listed {
   readonly id: string
@@ -61,7 +62,8 @@ async function pagesOf(
 }
 
 test('the pages of a list together are the whole list, for any agents, filter and size of pages', async (t: Assert) => {
-  await fc.assert(
+  await holds(
+    t,
     fc.asyncProperty(
       agentsOf,
       fc.constantFrom('', 'skill=text.send', 'tag=red', 'node=n1', 'q=words+RED', 'q=b.c&tag=blue'),
@@ -81,13 +83,13 @@ test('the pages of a list together are the whole list, for any agents, filter an
         )
       }
     ),
-    { numRuns: 300 }
+    300
   )
-  t.pass()
 })
 
 test('agents that stay are in the pages once, whichever others come and go between two pages', async (t: Assert) => {
-  await fc.assert(
+  await holds(
+    t,
     fc.asyncProperty(
       fc.array(agentsOf, { minLength: 1, maxLength: 6 }),
       agentsOf,
@@ -106,10 +108,8 @@ test('agents that stay are in the pages once, whichever others come and go betwe
           JSON.stringify(seen.map((name) => name.replace('name of ', ''))) === JSON.stringify([...isStaying].sort())
         )
       }
-    ),
-    { numRuns: 200 }
+    )
   )
-  t.pass()
 })
 
 test('agents are found by skill, tag, node and words over HTTP; other parameters are refused', async (t: Assert) => {

@@ -4,11 +4,10 @@ import type { NoiseStream } from 'hyperswarm'
 import { WebSocket } from 'ws'
 import type { WebSocketBytes } from '../../../../src/adapters/mesh/transport/websocket-bytes.js'
 import { dialWebSocket } from '../../../../src/adapters/mesh/transport/websocket-client.js'
-import { serveWebSockets } from '../../../../src/adapters/mesh/transport/websocket-server.js'
 import { keyToText, type NodeId } from '../../../../src/kit/ids.js'
 import { ManualClock } from '../../../support/manual-clock.js'
 import { streamTransportContract } from '../../../contracts/stream-transport.js'
-import { webSocketWorld } from './websocket-world.js'
+import { servedWebSockets, webSocketWorld } from './websocket-world.js'
 
 streamTransportContract('WebSocket transport', async (t) => webSocketWorld(t), { findsPeers: false })
 
@@ -38,31 +37,66 @@ test('of silent strangers 32 wait, for 10 s and not beyond the end of the server
 })
 
 test('closing a listener ends its open sockets, also one that a client does not end after its refusal', async (t) => {
-  const listener = await serveWebSockets({ host: '127.0.0.1', port: 0 })
-  listener.acceptor.onBytes((bytes) => void bytes.on('error', () => {}))
-  const { port } = listener.address
-  const { closed } = await silent(`ws://127.0.0.1:${port}/mesh`)
+  const { acceptor, port, url, close } = await servedWebSockets()
+  acceptor.onBytes((bytes) => void bytes.on('error', () => {}))
+  const { socket, closed } = await silent(url)
   const refused = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true })
   t.teardown(() => refused.destroy())
   refused.write('GET /x HTTP/1.1\r\nhost: a\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\r\n')
   await new Promise((resolve) => refused.once('data', resolve))
-  await Promise.all([listener.close(), closed])
-  t.pass()
+  await Promise.all([close(), closed])
+  t.is(socket.readyState, WebSocket.CLOSED)
 })
 
 test('undialling in a handshake ends its socket', async (t) => {
-  const listener = await serveWebSockets({ host: '127.0.0.1', port: 0 })
-  t.teardown(() => listener.close())
-  const accepted = new Promise<WebSocketBytes>((resolve) => listener.acceptor.onBytes(resolve))
-  const url = `ws://127.0.0.1:${listener.address.port}/mesh`
+  const { acceptor, url, close } = await servedWebSockets()
+  t.teardown(close)
+  const accepted = new Promise<WebSocketBytes>((resolve) => acceptor.onBytes(resolve))
   const { transport } = await webSocketWorld(t)({ addressesOf: () => [url] })
   transport.dial(NOBODY)
   const bytes = await accepted
   const gone = new Promise<void>((resolve) => bytes.on('error', () => {}).once('close', () => resolve()))
   await new Promise((resolve) => bytes.once('data', resolve))
+  t.absent(bytes.destroyed, 'the handshake is open')
   transport.undial(NOBODY)
   await gone
-  t.pass()
+  t.ok(bytes.destroyed)
+})
+
+test('the addresses of a peer are tried at once: one that never answers delays no other', async (t) => {
+  let isGivenUp = false
+  const deaf = net.createServer(
+    (socket) =>
+      void socket
+        .resume()
+        .on('error', () => {})
+        .once('close', () => (isGivenUp = true))
+  )
+  await new Promise<void>((resolve) => deaf.listen(0, '127.0.0.1', resolve))
+  const { port } = deaf.address() as AddressInfo
+  t.teardown(() => deaf.close())
+  const open = webSocketWorld(t)
+  const server = await open()
+  await server.transport.listen()
+  server.transport.onStream((stream) => void stream.on('error', () => {}))
+  const wrong = await open()
+  await wrong.transport.listen()
+  // The clock stands still: no limit ends a try.
+  const own = await open({
+    clock: new ManualClock(),
+    addressesOf: () => [`ws://127.0.0.1:${port}/mesh`, wrong.url, server.url, server.url]
+  })
+  const seen: [NodeId, boolean][] = []
+  const opened = new Promise<void>((resolve) =>
+    own.transport.onStream((stream) => {
+      stream.on('error', () => {})
+      seen.push([keyToText(stream.remotePublicKey), isGivenUp])
+      resolve()
+    })
+  )
+  own.transport.dial(server.id)
+  await opened
+  t.alike(seen, [[server.id, false]])
 })
 
 test('a server that sends its answer byte by byte is given 10 s in all', async (t) => {
