@@ -14,7 +14,7 @@ import { uuidRunIds } from '../../src/adapters/mcp/server/run-ids.js'
 import { serveMcp } from '../../src/adapters/mcp/server/serve.js'
 import { ToolCatalog } from '../../src/adapters/mcp/server/tool-catalog.js'
 import type { Principal } from '../../src/ports/node-api.js'
-import { realClock } from '../support/agents/real-clock.js'
+import { systemClock } from '../../src/adapters/system/system-clock.js'
 import { conformanceFixtures } from './fixtures.js'
 
 /** An endpoint that serves the fixtures. */
@@ -32,13 +32,15 @@ const CALLER: Principal = {
   scopes: ['read', 'send', 'admin']
 }
 const MAX_PAYLOAD_BYTES = 1_048_576
+/** Deadlines of answered calls do not keep the process alive. */
+const clock = systemClock()
 
 /**
  * Serves the fixtures by the MCP runtime of a node, without a node: its HTTP listener with the checks of Host and
  * Origin. Without a token, since the official runner has none to send.
  */
 export async function serveConformance(): Promise<ConformanceEndpoint> {
-  const meter = startProcessMeter(realClock)
+  const meter = startProcessMeter(clock)
   const http = fixtureHttp(
     new ResourceManager({ maxConcurrentExecutions: 10, maxPayloadBytes: MAX_PAYLOAD_BYTES }, meter)
   )
@@ -63,10 +65,10 @@ function fixtureHttp(limits: ResourceManager): McpHttp {
   const { tools, resources, prompts } = conformanceFixtures(createSchemaCompiler())
   const catalog = new ToolCatalog([tools])
   const ids = uuidRunIds()
-  const common = { clock: realClock, ids, log: () => {}, limits, tools: catalog, isRemote: true }
-  const states = new RequestStates({ key: randomBytes(32), clock: realClock, caller: 'conformance' })
+  const common = { clock, ids, log: () => {}, limits, tools: catalog, isRemote: true }
+  const states = new RequestStates({ key: randomBytes(32), clock, caller: 'conformance' })
   return new McpHttp({
-    clock: realClock,
+    clock,
     newId: () => ids.connectionCorrelationId(),
     connect: () => {
       const connection = new HttpConnection(new ParamHeaders(catalog))

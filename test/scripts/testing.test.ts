@@ -225,14 +225,15 @@ test('a file over its time budget fails; a load of other processes and a slow ma
   }
 })
 
-test('the runner counts a file over its budget as failed, and exits 1', async (t) => {
+test('a file over its budget runs once more, alone; over it again it counts as failed, and the runner exits 1', async (t) => {
   const dir = await tempDir(t)
   await fs.mkdir(path.join(dir, 'src'))
   await fs.mkdir(path.join(dir, 'test/kit'), { recursive: true })
   await fs.writeFile(
     path.join(dir, 'test/kit/slow.test.ts'),
-    `import test from '${pathToFileURL(path.resolve('node_modules/brittle/index.js')).href}'\ntest('waits', async (t) => { await new Promise((go) => setTimeout(go, 300)); t.ok(1) })\n`
+    `import fs from 'node:fs'\nimport test from '${pathToFileURL(path.resolve('node_modules/brittle/index.js')).href}'\ntest('waits', async (t) => { fs.appendFileSync('runs', '.'); await new Promise((go) => setTimeout(go, 300)); t.ok(1) })\n`
   )
+  const runs = () => fs.readFile(path.join(dir, 'runs'), 'utf8')
   await fs.copyFile('tsconfig.json', path.join(dir, 'tsconfig.json'))
   await fs.writeFile(path.join(dir, 'package.json'), '{ "type": "module" }')
   const script = path.resolve('scripts/test.mjs')
@@ -244,10 +245,12 @@ test('the runner counts a file over its budget as failed, and exits 1', async (t
   const good = await runner()
   t.is(good.code, 0)
   t.ok(good.stdout.endsWith('\n1 passed, 0 failed\n'))
+  t.is(await runs(), '.')
   t.ok(/ slowest files .*\n +\d+\.\d +\d+\.\d {2}test\/kit\/slow\.test\.ts\n/.test(good.stdout))
   const slow = await runner('--budget', '0.0001')
   t.is(slow.code, 1)
   t.ok(slow.stdout.includes('FAILED test/kit/slow.test.ts') && slow.stdout.endsWith('\n1 passed, 1 failed\n'))
+  t.is(await runs(), '...')
 })
 
 /** The plan of a tree of empty test files. */
