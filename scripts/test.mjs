@@ -20,6 +20,8 @@ import { withoutPassing } from './testing/tap.mjs'
 
 /** Files that are shown as the slowest. */
 const SLOWEST = 20
+/** Characters of the output of a failed file that are shown a second time, at the end. */
+const MAX_AGAIN = 1500
 
 /**
  * Runs the groups, each in a process of its own. Twice as many as there are cores run at once: tests of nodes wait more
@@ -68,16 +70,14 @@ function slowFault({ file, ms, cpuMs }, factors) {
 /** Prints one file's line (and its output when it failed). A fault, of the file or of `more`, is one failed test. */
 function report({ file, tap, faults, output, ms, cpuMs }, more) {
   const name = nameOf(file)
-  const all = [...faults, ...more]
-  const isGood = tap.failed.length === 0 && all.length === 0
-  if (!isGood) console.log(`\n${withoutPassing(output).trim()}\n`)
+  const all = [...tap.failed.map((title) => `failed: ${title}`), ...faults, ...more]
+  const shown = all.length === 0 ? '' : withoutPassing(output).trim()
+  if (all.length > 0) console.log(`\n${shown}\n`)
   const skipped = tap.skipped.length > 0 ? `, ${tap.skipped.length} skipped` : ''
-  console.log(
-    `${isGood ? 'ok    ' : 'FAILED'} ${name}  ${tap.passed.length} tests, ${tap.assertions} assertions${skipped}, ${seconds(ms)} s, ${seconds(cpuMs)} s CPU`
-  )
-  for (const title of tap.failed) console.log(`       failed: ${title}`)
-  for (const fault of all) console.log(`       ${fault}`)
-  return { name, tap, failed: tap.failed.length + all.length, ms, cpuMs }
+  const counts = `${tap.passed.length} tests, ${tap.assertions} assertions${skipped}, ${seconds(ms)} s, ${seconds(cpuMs)} s CPU`
+  const lines = [`${all.length === 0 ? 'ok    ' : 'FAILED'} ${name}  ${counts}`, ...all.map((one) => `       ${one}`)]
+  console.log(lines.join('\n'))
+  return { name, tap, failed: all.length, again: [shown.slice(-MAX_AGAIN), ...lines].join('\n'), ms, cpuMs }
 }
 
 function seconds(ms) {
@@ -90,12 +90,14 @@ function summarize(results, startedAt) {
   console.log(`\nthe ${slowest.length} slowest files (seconds, CPU seconds):`)
   for (const { name, ms, cpuMs } of slowest)
     console.log(`${seconds(ms).padStart(7)} ${seconds(cpuMs).padStart(7)}  ${name}`)
+  const failed = results.filter((result) => result.failed > 0)
+  if (failed.length > 0) console.log(['\nthe failed files:', ...failed.map(({ again }) => again)].join('\n'))
   const sum = (count) => results.reduce((total, result) => total + count(result), 0)
   const passed = sum(({ tap }) => tap.passed.length)
   const counts = `${passed} tests, ${sum(({ tap }) => tap.assertions)} assertions, ${sum(({ tap }) => tap.skipped.length)} skipped`
   const time = `${seconds(performance.now() - startedAt)} s, ${seconds(sum(({ cpuMs }) => cpuMs))} s CPU`
   console.log(`\n${results.length} files, ${counts}, ${time}`)
-  finish({ passed, failed: sum(({ failed }) => failed) })
+  finish({ passed, failed: sum((result) => result.failed) })
 }
 
 async function main() {
