@@ -4,6 +4,7 @@ import fs from 'node:fs'
 import path from 'node:path'
 import { rolldown } from 'rolldown'
 import { OUT } from './compile.mjs'
+import { isRequired, REQUIRED } from './required.mjs'
 
 /** Declarations for users of the package, within dist/. */
 export const TYPES = 'types'
@@ -59,8 +60,8 @@ async function write() {
   const build = await rolldown({
     input,
     platform: 'node',
-    external: isPackage,
-    plugins: [ASCII],
+    external: (id) => isPackage.test(id) && !isRequired(id),
+    plugins: [REQUIRED, ASCII],
     // A file may be imported for its effects.
     treeshake: false,
     // Several modules have one lazily and others at once: it is then in the chunk of the others.

@@ -12,6 +12,9 @@ function loadedBy(file: string, seen = new Set<string>()): Set<string> {
     if (specifier.startsWith('.')) loadedBy(path.resolve(path.dirname(file), specifier), seen)
     else if (!specifier.startsWith('node:')) seen.add(specifier)
   }
+  // The bundle loads packages in CommonJS so.
+  for (const [, name = ''] of text.matchAll(/^const [\w$]+ = createRequire\(import\.meta\.url\)\("([^"]+)"\)/gm))
+    seen.add(name)
   return seen
 }
 
