@@ -13,6 +13,11 @@ export const SLOW_MS = { public: [60_000, 120_000], private: [10_000, 30_000], l
 export const DIAL_FIRST_MS = 250
 /** Members dialled at once. */
 export const MAX_DIALS = 4
+/**
+ * A member that joins dials the others: they dial it after this time, in milliseconds, up to twice as long by chance.
+ * Else all nodes of a large mesh look for it at once, and none gets a link soon.
+ */
+export const AWAIT_MS = 3000
 
 /** Dials of the first minute: 7 growing waits, then 5 s each. */
 const FIRST_MINUTE_DIALS = 17
@@ -64,6 +69,8 @@ export interface MissingMember {
   readonly attempts: number
   /** When it was last dialled, or lost; null: dial at once. */
   readonly lastTriedAt: number | null
+  /** It joined just now, and dials by itself until then. Default: it may be dialled. */
+  readonly awaitedUntil?: number
 }
 
 /** Further limits of dialling. */
@@ -93,10 +100,9 @@ export function nextDialAt(missing: readonly MissingMember[], chance = 0): numbe
 }
 
 /** When a missing member's wait is over; in the past for one that was never tried. */
-function dialDueAt({ attempts, lastTriedAt }: MissingMember, chance: number): number {
-  return lastTriedAt === null
-    ? Number.NEGATIVE_INFINITY
-    : lastTriedAt + dialWait(attempts) * (1 + JITTER * within(chance))
+function dialDueAt({ attempts, lastTriedAt, awaitedUntil }: MissingMember, chance: number): number {
+  if (lastTriedAt === null) return awaitedUntil ?? Number.NEGATIVE_INFINITY
+  return lastTriedAt + dialWait(attempts) * (1 + JITTER * within(chance))
 }
 
 function dialWait(attempts: number): number {

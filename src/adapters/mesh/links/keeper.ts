@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../../../kit/clock.js'
 import type { NodeId } from '../../../kit/ids.js'
-import { dialPlan, keeperPlan, type MissingMember, nextDialAt } from '../../../domain/membership/keeper.js'
+import { AWAIT_MS, dialPlan, keeperPlan, type MissingMember, nextDialAt } from '../../../domain/membership/keeper.js'
 import { neighbourPlan, type NeighbourPlan, restMs } from '../../../domain/membership/neighbours.js'
 import type { StreamTransport } from '../transport/stream-transport.js'
 
@@ -29,6 +29,8 @@ interface Tries {
   readonly lastTriedAt: number | null
   /** Was there a link that ended without being closed? */
   readonly isLost: boolean
+  /** It joined while this node ran: until when its own dial is awaited. */
+  readonly awaitedUntil?: number
 }
 
 const UNTRIED: Tries = { attempts: 0, lastTriedAt: null, isLost: false }
@@ -45,6 +47,8 @@ export class Keeper {
   /** Rests of members that had no slot, or gave theirs up: the end of each, and their number. */
   readonly #resting = new Map<NodeId, { readonly until: number; readonly times: number }>()
   #wanted: ReadonlySet<NodeId> = new Set()
+  /** Does it know the members of its start? Further ones are newcomers. */
+  #isStarted = false
   #lastRefreshAt: number | null = null
   #refreshes = 0
   #timer: Timer | null = null
@@ -61,6 +65,8 @@ export class Keeper {
     const wanted = new Set(peers)
     const isSame = wanted.size === this.#wanted.size && peers.every((peer) => this.#wanted.has(peer))
     for (const peer of this.#wanted) if (!wanted.has(peer)) this.#forget(peer)
+    if (this.#isStarted) for (const peer of peers) if (!this.#wanted.has(peer)) this.#await(peer)
+    this.#isStarted = true
     // A member that came or went may have freed a slot.
     if (!isSame) this.#resting.clear()
     // Not in the order of the log: else all nodes had the same neighbours.
@@ -117,6 +123,11 @@ export class Keeper {
     this.#deps.clock.clear(this.#timer)
   }
 
+  #await(peer: NodeId): void {
+    const awaitedUntil = this.#deps.clock.monotonic() + AWAIT_MS * (1 + this.#chance())
+    this.#tries.set(peer, { ...UNTRIED, awaitedUntil })
+  }
+
   #forget(peer: NodeId): void {
     this.#tries.delete(peer)
     this.#deps.transport.undial(peer)
@@ -133,7 +144,8 @@ export class Keeper {
       ? 0
       : missing.filter((one) => one.lastTriedAt !== null && now - one.lastTriedAt < DIAL_MS).length
     for (const peer of dialPlan(missing, now, { chance: this.#chance(), dialing })) this.#dial(peer, now)
-    const plannedAt = this.#refreshPlan(missing.length, now)
+    const sought = missing.filter(({ awaitedUntil = now }) => awaitedUntil <= now)
+    const plannedAt = this.#refreshPlan(sought.length, now)
     const next = Math.min(plannedAt, nextDialAt(missing) ?? Number.POSITIVE_INFINITY) - now
     this.#timer = clock.after(Math.min(MAX_WAIT_MS, Math.max(MIN_WAIT_MS, next)), () => this.#look())
   }

@@ -1,5 +1,6 @@
 import test from 'brittle'
 import { Keeper } from '../../../../src/adapters/mesh/links/keeper.js'
+import { AWAIT_MS } from '../../../../src/domain/membership/keeper.js'
 import type { NodeId } from '../../../../src/kit/ids.js'
 import { ManualClock } from '../../../support/manual-clock.js'
 import { actor } from '../../../support/membership.js'
@@ -43,6 +44,28 @@ test('a wanted member without a link is dialled at once, one that has a link is 
   t.alike(told.dialled, [ann])
   t.ok(keeper.wants(ann))
   t.absent(keeper.wants(actor('eve').id))
+})
+
+test('a member that joins while this node runs dials by itself: it is dialled and looked for only after a while', (t) => {
+  for (const chance of [0, 1]) {
+    const { keeper, clock, links, told } = kept({ connected: [bob], chance })
+    keeper.want([bob])
+    clock.advance(200_000)
+    const early = told.refreshes
+    keeper.want([ann, bob])
+    clock.advance(AWAIT_MS * (1 + chance) - 1)
+    t.alike([told.dialled, told.refreshes], [[], early])
+    t.ok(keeper.wants(ann), 'a dial for a call is kept')
+    clock.advance(1)
+    t.alike(told.dialled, [ann])
+    links.add(ann)
+    keeper.connected(ann)
+    keeper.want([ann, bob, actor('eve').id])
+    links.add(actor('eve').id)
+    keeper.connected(actor('eve').id)
+    clock.advance(60_000)
+    t.alike(told.dialled, [ann], 'the third came by itself')
+  }
 })
 
 test('a member that stays away is dialled again and again, at growing waits, and discovery is refreshed', (t) => {
