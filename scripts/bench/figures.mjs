@@ -29,13 +29,15 @@ export function median(samples) {
  * samples.
  */
 export function summary(figure) {
-  const { samples, goal, bound = 'max', statistic = 'median' } = figure
+  const { goal, bound = 'max', statistic = 'median' } = figure
+  // One that was not measured is NaN, or null once another process sent it.
+  const samples = figure.samples.filter((sample) => Number.isFinite(sample))
   const value = { median: median(samples), min: Math.min(...samples), max: Math.max(...samples) }
   const worst = bound === 'max' ? value.max : value.min
   const bindsOn = statistic === 'worst' ? worst : value.median
   const isGood = bound === 'max' ? bindsOn <= goal : bindsOn >= goal
   const verdict = samples.length === 0 ? 'skipped' : goal === null ? '-' : isGood ? 'ok' : 'over'
-  return { ...figure, bound, statistic, ...value, verdict }
+  return { ...figure, samples, bound, statistic, ...value, verdict }
 }
 
 /** A number as people read it: three significant digits, at most three decimals. */

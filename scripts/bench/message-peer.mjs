@@ -1,7 +1,8 @@
 // One of the two processes between which the bench sends messages back and forth: raw over a DHT stream, and between
 // agents of two nodes. Started with an IPC channel; the first message tells the role.
 import HyperDHT from 'hyperdht'
-import { loadConfig, resolveHome, startNode } from 'a2a-node'
+// Not the bundle: acknowledgements are timed within a class.
+import { loadConfig, resolveHome, startNode } from '../../build/src/index.js'
 import { Lanes } from '../../build/src/node/reliable/lanes.js'
 import { quantile } from './figures.mjs'
 
