@@ -232,8 +232,10 @@ export function taskOf({ taskId, payload, record, peer, justification }: Executi
 
 /** A conversation as its agent gets it. Only the sender of a request is known for sure. */
 function askedAt(asked: Conversation, node: NodeId): Conversation {
-  const { contextId, taskId, message, history, isCut, caller, thread } = asked
-  const conversation = { contextId, taskId, message, history, isCut, caller: { ...caller, node } }
+  const { contextId, taskId, message, history, isCut, thread } = asked
+  // Member by member: see notificationPayload.
+  const caller = { kind: asked.caller.kind, id: asked.caller.id, node }
+  const conversation = { contextId, taskId, message, history, isCut, caller }
   return thread === undefined ? conversation : { ...conversation, thread }
 }
 
