@@ -8,6 +8,7 @@ import { addressText, type AgentAddress, type CapabilityDescriptor, parseAddress
 import { isPathStep } from '../../domain/card/schema.js'
 import { OPENING_TYPES } from '../../domain/envelope/envelope.js'
 import type { A2AEnvelope, MessageType } from '../../domain/envelope/envelope.js'
+import type { Conversation } from '../../domain/gateway/conversation.js'
 import { namedCapabilities } from '../../domain/policy/requested-work.js'
 import type { Tier } from '../../domain/routing/tier.js'
 import { readRequest, workKey } from '../../domain/task/payloads.js'
@@ -299,18 +300,46 @@ async function runOf(options: AttachOptions, task: AgentTask, run: AgentRun): Pr
   }
 }
 
-/** The conversation is copied when the program looks at it: most do not. */
 function copyOf(task: AgentTask): AgentTask {
-  const { conversation, ...rest } = task
   const input = jsonCopy(task.input)
-  if (conversation === undefined) return { ...rest, input }
-  let copy: AgentTask['conversation']
-  return {
-    ...rest,
-    input,
-    get conversation() {
-      return (copy ??= jsonCopy(conversation) as typeof conversation)
+  const { conversation } = task
+  return conversation === undefined ? { ...task, input } : new TurnCopy(task, input, conversation)
+}
+
+/** A copy of the task of one turn. The conversation is copied when the program looks at it: most do not. */
+class TurnCopy implements AgentTask {
+  readonly taskId: string
+  readonly requestId: string
+  readonly attempt: number
+  readonly capability: string
+  readonly description: string
+  readonly swarm: string | null
+  readonly input: unknown
+  declare readonly peer?: NodeId
+  declare readonly justification?: string
+  declare readonly conversation: Conversation
+  readonly #original: Conversation
+  #copy: Conversation | null = null
+  /** One accessor for all copies: with one each, every object would have a hidden class of its own. */
+  static readonly #CONVERSATION: PropertyDescriptor & ThisType<TurnCopy> = {
+    enumerable: true,
+    get() {
+      return (this.#copy ??= jsonCopy(this.#original) as Conversation)
     }
+  }
+
+  constructor(task: AgentTask, input: unknown, conversation: Conversation) {
+    this.taskId = task.taskId
+    this.requestId = task.requestId
+    this.attempt = task.attempt
+    this.capability = task.capability
+    this.description = task.description
+    this.swarm = task.swarm
+    this.input = input
+    if (task.peer !== undefined) this.peer = task.peer
+    if (task.justification !== undefined) this.justification = task.justification
+    this.#original = conversation
+    Object.defineProperty(this, 'conversation', TurnCopy.#CONVERSATION)
   }
 }
 

@@ -3,7 +3,7 @@ import { fromUtf8, utf8 } from '../../kit/ids.js'
 import { isRecord } from '../../kit/json.js'
 import { sizeOf } from '../../kit/size.js'
 import { MAX_HISTORY } from '../../domain/gateway/conversation.js'
-import { earlier, type ContextExchange } from '../../domain/gateway/conversation-turns.js'
+import { earlier, type ContextExchange, type ContextPlace } from '../../domain/gateway/conversation-turns.js'
 import { ANSWER_RANGE, GATEWAY_KEYS } from '../../domain/gateway/records.js'
 import type { LedgerChange } from '../../ports/ledger.js'
 import type { TaskLogDeps } from './task-log.js'
@@ -26,7 +26,7 @@ interface AnswerEntry {
 
 /** An answer in memory alone. */
 interface FreshAnswer {
-  readonly owner: string
+  readonly place: ContextPlace
   readonly exchange: ContextExchange
   readonly bytes: number
 }
@@ -41,6 +41,7 @@ export class AnswerLog {
   /** Keys of records by owner, and by context; the oldest first. */
   readonly #owners = new Map<string, Set<string>>()
   readonly #contexts = new Map<string, Set<string>>()
+  /** By the id of the context, which this node made. */
   readonly #fresh = new Map<string, FreshAnswer>()
   #bytes = 0
   #freshBytes = 0
@@ -67,31 +68,34 @@ export class AnswerLog {
   }
 
   /** The newest exchanges of a context, the oldest first; all are on record now. @throws NodeError STORE_DAMAGED */
-  async of(context: string): Promise<readonly ContextExchange[]> {
+  async of(place: ContextPlace): Promise<readonly ContextExchange[]> {
     const { ledger } = this.#deps
     const read: ContextExchange[] = []
-    for (const key of [...(this.#contexts.get(context) ?? [])].slice(-MAX_HISTORY)) {
+    for (const key of [...(this.#contexts.get(keyOf(place)) ?? [])].slice(-MAX_HISTORY)) {
       const bytes = await ledger.get(key)
       const one = bytes === null ? null : decoded(bytes)
       if (one !== null) read.push(one.exchange)
     }
-    const fresh = this.#fresh.get(context)
-    if (fresh === undefined) return read
-    this.#forget(context)
-    await this.put(fresh.owner, context, fresh.exchange)
+    const { contextId } = place
+    const fresh = this.#fresh.get(contextId)
+    if (fresh === undefined || keyOf(fresh.place) !== keyOf(place)) return read
+    this.#forget(contextId)
+    await this.put(place, fresh.exchange)
     return [...read, fresh.exchange]
   }
 
   /** Every context with answers, and the time of the newest one: unix milliseconds. */
-  *contexts(): IterableIterator<readonly [context: string, at: number]> {
-    for (const [context, keys] of this.#contexts) yield [context, this.#kept.get([...keys].at(-1) ?? '')?.at ?? 0]
-    for (const [context, { exchange }] of this.#fresh) if (!this.#contexts.has(context)) yield [context, exchange[1].at]
+  *contexts(): IterableIterator<readonly [place: ContextPlace, at: number]> {
+    for (const [context, keys] of this.#contexts)
+      yield [placeOf(context), this.#kept.get([...keys].at(-1) ?? '')?.at ?? 0]
+    for (const { place, exchange } of this.#fresh.values())
+      if (!this.#contexts.has(keyOf(place))) yield [place, exchange[1].at]
   }
 
   /** Remembers the first exchange of a context that no client has named yet. */
-  remember(owner: string, context: string, exchange: ContextExchange): void {
+  remember(place: ContextPlace, exchange: ContextExchange): void {
     const bytes = sizeOf(exchange)
-    this.#fresh.set(context, { owner, exchange, bytes })
+    this.#fresh.set(place.contextId, { place, exchange, bytes })
     this.#freshBytes += bytes
     while (this.#fresh.size > MAX_FRESH || this.#freshBytes > MAX_FRESH_BYTES) this.#forgetOfLargest()
   }
@@ -100,11 +104,11 @@ export class AnswerLog {
   #forgetOfLargest(): void {
     const owners = new Map<string, { bytes: number; readonly contexts: string[] }>()
     let largest: { bytes: number; readonly contexts: string[] } = { bytes: 0, contexts: [] }
-    for (const [context, { owner, bytes }] of this.#fresh) {
-      const one = owners.get(owner) ?? { bytes: 0, contexts: [] }
+    for (const [context, { place, bytes }] of this.#fresh) {
+      const one = owners.get(place.owner) ?? { bytes: 0, contexts: [] }
       one.bytes += bytes
       one.contexts.push(context)
-      owners.set(owner, one)
+      owners.set(place.owner, one)
       if (one.bytes > largest.bytes) largest = one
     }
     const { contexts } = largest
@@ -117,16 +121,18 @@ export class AnswerLog {
   }
 
   /** Records an exchange. Resolves when it is durable. @throws NodeError of the ledger */
-  async put(owner: string, context: string, exchange: ContextExchange): Promise<void> {
-    await this.#deps.ledger.commit(this.#changes(owner, context, exchange))
+  async put(place: ContextPlace, exchange: ContextExchange): Promise<void> {
+    await this.#deps.ledger.commit(this.#changes(place, exchange))
   }
 
-  #changes(owner: string, context: string, exchange: ContextExchange): LedgerChange[] {
+  #changes(place: ContextPlace, exchange: ContextExchange): LedgerChange[] {
     const [asked, { at, message }] = exchange
     const short: ContextExchange = [
       { at: asked.at, message: earlier(asked.message) },
       { at, message: earlier(message) }
     ]
+    const { owner } = place
+    const context = keyOf(place)
     const value = utf8(JSON.stringify([owner, context, short]))
     const key = GATEWAY_KEYS.answer(++this.#count)
     this.#enter(key, { owner, context, at, bytes: value.byteLength })
@@ -184,9 +190,7 @@ export class AnswerLog {
 
   /** Records what is in memory alone. */
   stop(): void {
-    const changes = [...this.#fresh].flatMap(([context, { owner, exchange }]) =>
-      this.#changes(owner, context, exchange)
-    )
+    const changes = [...this.#fresh.values()].flatMap(({ place, exchange }) => this.#changes(place, exchange))
     this.#fresh.clear()
     void this.#commit(changes)
   }
@@ -198,6 +202,16 @@ export class AnswerLog {
       this.#deps.telemetry.log('warn', 'answers without a task could not be recorded', { reason: messageOf(error) })
     })
   }
+}
+
+/** One text for a context of a caller with an agent. */
+export function keyOf({ owner, contextId, agent }: ContextPlace): string {
+  return JSON.stringify([owner, contextId, agent])
+}
+
+function placeOf(key: string): ContextPlace {
+  const [owner, contextId, agent] = JSON.parse(key) as [string, string, string]
+  return { owner, contextId, agent }
 }
 
 /** Decodes a record of this node; null for an invalid one. */

@@ -20,7 +20,7 @@ import type { Message } from '../../domain/gateway/message.js'
 import type { GatewayEvent, GatewayTask } from '../../domain/gateway/task.js'
 import type { TaskState } from '../../domain/task/task.js'
 import type { ContextStore } from '../../ports/task-api.js'
-import type { AnswerLog } from './answer-log.js'
+import { type AnswerLog, keyOf } from './answer-log.js'
 import type { TaskIndex } from './task-index.js'
 import type { TaskLog } from './task-log.js'
 
@@ -71,9 +71,9 @@ export class Conversations implements ContextStore {
   /** A message was answered without a task. `isFirst`: it began the context. Resolves when it is durable. */
   async answered(place: ConversationPlace, exchange: ContextExchange, isFirst: boolean): Promise<void> {
     const { answers } = this.#deps
-    if (isFirst) return answers.remember(place.owner, keyOf(place), exchange)
+    if (isFirst) return answers.remember(place, exchange)
     await this.#inTurn(place, async (key) => {
-      await answers.put(place.owner, key, exchange)
+      await answers.put(place, exchange)
       this.#windows.get(key)?.window.add(shortened(exchange))
     })
   }
@@ -96,7 +96,7 @@ export class Conversations implements ContextStore {
     const found = new Map<string, number>()
     const add = (id: string, at: number): void => void found.set(id, Math.max(at, found.get(id) ?? 0))
     for (const { contextId, updatedAt } of index.all()) add(contextId, updatedAt)
-    for (const [key, at] of answers.contexts()) add(placeOf(key).contextId, at)
+    for (const [place, at] of answers.contexts()) add(place.contextId, at)
     return found
   }
 
@@ -119,8 +119,8 @@ export class Conversations implements ContextStore {
         add(task, foldTurns(task.id, events, 0).entries)
       }
     }
-    for (const [key] of [...answers.contexts()].filter(([one]) => placeOf(one).contextId === contextId))
-      add(placeOf(key), (await answers.of(key)).flatMap(shortened))
+    for (const [place] of [...answers.contexts()].filter(([one]) => one.contextId === contextId))
+      add(place, (await answers.of(place)).flatMap(shortened))
     return { entries: entries.sort((a, b) => a.at - b.at), isCut }
   }
 
@@ -139,7 +139,7 @@ export class Conversations implements ContextStore {
   async #read(key: string, place: ConversationPlace): Promise<ConversationWindow> {
     const open = this.#windows.get(key)
     const { window, seen: before } = open ?? { window: new ConversationWindow(), seen: NONE }
-    const answered = open === undefined ? await this.#deps.answers.of(key) : []
+    const answered = open === undefined ? await this.#deps.answers.of(place) : []
     const { tasks, isCut } = this.#newest(place)
     if (isCut && before.size === 0) window.cut()
     const seen = new Map<string, number>()
@@ -185,16 +185,6 @@ export class Conversations implements ContextStore {
     if (to - from <= FIRST_EVENTS + LAST_EVENTS) return await log.events(id, from, to)
     return [...(await log.events(id, from, from + FIRST_EVENTS)), ...(await log.events(id, to - LAST_EVENTS, to))]
   }
-}
-
-function keyOf({ owner, contextId, agent }: ConversationPlace): string {
-  return JSON.stringify([owner, contextId, agent])
-}
-
-/** The place of a key. */
-function placeOf(key: string): ContextPlace {
-  const [owner, contextId, agent] = JSON.parse(key) as [string, string, string]
-  return { owner, contextId, agent }
 }
 
 function shortened(exchange: ContextExchange): readonly HistoryEntry[] {

@@ -95,8 +95,8 @@ export class TaskIntake {
       by: powerOf(by),
       justification
     }
-    const opening = await this.#opening(by, message, address)
-    const conversation = conversationOf({ ...opening, id: names.taskId, owner: ownerOf(by) }, message, opening.history)
+    const { contextId, history } = await this.#opening(by, message, address)
+    const conversation = conversationOf({ id: names.taskId, contextId, owner: ownerOf(by) }, message, history)
     this.#deps.index.requestMade(names.requestId, ownerOf(by))
     const reading = readNow(this.#deps.node, head, { conversation, names, rules: this.#deps.rules, signal })
     const { result, needsTask } = await reading.finally(() => this.#deps.index.requestEnded(names.requestId))
@@ -105,10 +105,9 @@ export class TaskIntake {
       const isFirst = this.#deps.index.begunBy(ownerOf(by), message.messageId) === undefined
       const over = this.#deps.runs.isKnown(names) ? names : null
       return isFirst
-        ? await this.#begin(by, request, { ...target, ...opening, over })
+        ? await this.#begin(by, request, { ...target, contextId, history, over })
         : await this.#taskOf(by, request, target)
     }
-    const { contextId } = opening
     const parts = answerIn(result)?.parts ?? partsOf(result, bytesMediaType(capability.outputSchema))
     const answer: Message = { messageId: ids.next('msg'), contextId, role: 'agent', parts }
     const place = { owner: ownerOf(by), contextId, agent: addressText(address) }
@@ -133,7 +132,12 @@ export class TaskIntake {
     if (begun !== undefined) return this.#begunBefore(by, request, begun)
     return target === null || this.#deps.retention.isFull || request.message.contextId !== undefined
       ? this.#beginLater(by, request, target)
-      : this.#begin(by, request, { ...target, contextId: this.#newContext(), history: NO_HISTORY })
+      : this.#begin(by, request, {
+          address: target.address,
+          capability: target.capability,
+          contextId: this.#newContext(),
+          history: NO_HISTORY
+        })
   }
 
   /** The context of a message that continues no task, and its history. @throws NodeError STORE_DAMAGED */

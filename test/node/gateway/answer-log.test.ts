@@ -18,9 +18,25 @@ test('many first answers of a caller, or large ones, replace its own and none of
     const clock = new ManualClock()
     const telemetry = new MemoryTelemetry({ clock, level: 'warn', format: 'text', write: () => {} })
     const log = new AnswerLog({ clock, ledger: createMemoryLedger(), telemetry })
-    log.remember('token:quiet', 'first', exchangeOf('a'))
-    for (let at = 0; at < count; at++) log.remember('token:busy', `c${at}`, exchangeOf(text))
-    t.is((await log.of('first')).length, 1)
-    t.alike([(await log.of('c0')).length, (await log.of(`c${count - 1}`)).length], [0, 1])
+    const place = (owner: string, contextId: string) => ({ owner, contextId, agent: 'a@n' })
+    log.remember(place('token:quiet', 'first'), exchangeOf('a'))
+    for (let at = 0; at < count; at++) log.remember(place('token:busy', `c${at}`), exchangeOf(text))
+    t.alike(await log.of(place('token:quiet', 'first')), [exchangeOf('a')])
+    const counts = [place('token:busy', 'c0'), place('token:busy', `c${count - 1}`)].map((one) => log.of(one))
+    t.alike(
+      (await Promise.all(counts)).map(({ length }) => length),
+      [0, 1]
+    )
   }
+})
+
+test('an answer in memory is for its caller and agent alone', async (t: Assert) => {
+  const clock = new ManualClock()
+  const telemetry = new MemoryTelemetry({ clock, level: 'warn', format: 'text', write: () => {} })
+  const log = new AnswerLog({ clock, ledger: createMemoryLedger(), telemetry })
+  const place = { owner: 'token:one', contextId: 'c', agent: 'a@n' }
+  log.remember(place, exchangeOf('a'))
+  t.alike(await log.of({ ...place, owner: 'token:two' }), [])
+  t.alike(await log.of({ ...place, agent: 'b@n' }), [])
+  t.alike(await log.of(place), [exchangeOf('a')])
 })

@@ -3,6 +3,8 @@ import fc from 'fast-check'
 import type { Tier } from '../../../src/domain/routing/tier.js'
 import type { DirectAnswers, DirectQuestion, DirectWork } from '../../../src/node/gateway/direct-answer.js'
 import { TaskService } from '../../../src/node/gateway/task-service.js'
+import type { Message } from '../../../src/domain/gateway/message.js'
+import type { AgentTask } from '../../../src/ports/agent-runtime.js'
 import type { HereRun } from '../../../src/node/requests/callee/in-flight.js'
 import type { Principal } from '../../../src/ports/node-api.js'
 import { agentDefinition, capability, echo, FakeAgent } from '../../support/fake-agents.js'
@@ -196,4 +198,26 @@ test('a weaker token asks a stronger agent with a justification in the metadata 
   const taken = await ask('strong', why)
   t.is(taken === 'message' ? '' : taken.state, 'completed')
   t.is(await ask('look', why), 'message')
+})
+
+test('a program gets a copy of its conversation as a member of its task', async (t: Assert) => {
+  const world = new World(t)
+  const node = await world.owner({})
+  const tasks: AgentTask[] = []
+  const run = (task: AgentTask): number => tasks.push(task)
+  await node.core.attach({ id: 'bot', capabilities: [capability('bot.do', { sideEffect: 'none' })], run })
+  const message: Message = { messageId: 'm', role: 'user', parts: [{ text: 'hi' }] }
+  const caller = { kind: 'token', id: 'tok_a' }
+  const conversation = { contextId: 'c', taskId: 't', message, history: [message], isCut: false, caller }
+  await begin(node.core.direct, asking(node, 'bot', { conversation, justification: 'why' }))?.outcome
+  await begin(node.core.direct, asking(node, 'bot'))?.outcome
+  const [turn, plain] = tasks
+  const given = { ...conversation, caller: { ...caller, node: node.id } }
+  t.alike({ ...turn }.conversation, given)
+  t.alike(JSON.parse(JSON.stringify(turn)), { ...turn })
+  t.alike([turn?.input, turn?.peer, turn?.justification, turn?.attempt], [{ n: 1 }, node.id, 'why', 1])
+  Object.assign(turn?.conversation?.message.parts[0] ?? {}, { text: 'changed' })
+  t.is(turn?.conversation?.message.parts[0]?.text, 'changed')
+  t.alike(message.parts, [{ text: 'hi' }])
+  t.absent('conversation' in (plain ?? {}))
 })

@@ -107,9 +107,10 @@ export class GatewayRoute {
     }
   }
 
-  #perform({ response, ...asked }: Performance, caller: Caller): Promise<OperationInput> {
+  #perform({ operation, params, source, response }: Performance, caller: Caller): Promise<OperationInput> {
     const onActivated = (header: string, uris: string): void => void response.setHeader(header, uris)
-    return perform({ ...asked, extensions: (agent) => this.#deps.extensions(agent), onActivated }, caller)
+    const extensions = (agent: string | null): readonly OfferedExtension[] => this.#deps.extensions(agent)
+    return perform({ operation, params, source, extensions, onActivated }, caller)
   }
 
   #caller(request: IncomingMessage, { principal, signal }: GatewayCall, agent: string | null): Caller {

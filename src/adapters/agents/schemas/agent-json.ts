@@ -13,17 +13,28 @@ function convert(value: unknown, depth: number): unknown {
   if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return value
   if (value instanceof Uint8Array)
     return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('base64')
-  if (Array.isArray(value)) {
-    const items = value.map((item) => convert(item, depth + 1))
-    return items.some((item, i) => item !== value[i]) ? items : value
-  }
+  if (Array.isArray(value)) return convertedList(value, depth)
   const record = value as Record<string, unknown>
-  const keys = Object.keys(record)
   // Each once: converting values with bytes again would double the time with every level above them.
-  const items = keys.map((key) => convert(record[key], depth + 1))
-  if (keys.every((key, i) => items[i] === record[key])) return value
+  let entries: [string, unknown][] | null = null
+  const keys = Object.keys(record)
+  for (const [at, key] of keys.entries()) {
+    const item = convert(record[key], depth + 1)
+    if (item !== record[key]) entries ??= keys.slice(0, at).map((one) => [one, record[one]])
+    entries?.push([key, item])
+  }
   // fromEntries defines: a key named __proto__ stays a key.
-  return Object.fromEntries(keys.map((key, i) => [key, items[i]]))
+  return entries === null ? value : Object.fromEntries(entries)
+}
+
+function convertedList(list: readonly unknown[], depth: number): readonly unknown[] {
+  let items: unknown[] | null = null
+  for (const [at, before] of list.entries()) {
+    const item = convert(before, depth + 1)
+    if (item !== before) items ??= list.slice(0, at)
+    items?.push(item)
+  }
+  return items ?? list
 }
 
 /**

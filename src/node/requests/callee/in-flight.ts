@@ -208,12 +208,14 @@ export function keyOf(
   return `${addressText(sender)} ${recipient.agentId} ${workKey(requestId, attempt)}`
 }
 
+type Writable<T> = { -readonly [K in keyof T]: T[K] }
+
 /** The task for its agent. */
 export function taskOf({ taskId, payload, record, peer, justification }: Execution): AgentTask {
   const { requestId, attempt, capability, description, swarm, input, conversation } = payload
   // Each run after one that ended with its node is a further attempt.
   const tries = record?.tries ?? 0
-  return {
+  const task: Writable<AgentTask> = {
     taskId,
     requestId,
     attempt: attempt + tries,
@@ -221,15 +223,20 @@ export function taskOf({ taskId, payload, record, peer, justification }: Executi
     description,
     swarm,
     input,
-    peer,
-    ...(justification === undefined ? {} : { justification }),
-    ...(conversation === undefined ? {} : { conversation: askedAt(conversation, peer) })
+    peer
   }
+  if (justification !== undefined) task.justification = justification
+  if (conversation !== undefined) task.conversation = askedAt(conversation, peer)
+  return task
 }
 
 /** A conversation as its agent gets it. Only the sender of a request is known for sure. */
-function askedAt({ caller, ...rest }: Conversation, node: NodeId): Conversation {
-  return { ...rest, caller: { ...caller, node } }
+function askedAt(asked: Conversation, node: NodeId): Conversation {
+  const { contextId, taskId, message, history, isCut, thread } = asked
+  // Member by member: see notificationPayload.
+  const caller = { kind: asked.caller.kind, id: asked.caller.id, node }
+  const conversation = { contextId, taskId, message, history, isCut, caller }
+  return thread === undefined ? conversation : { ...conversation, thread }
 }
 
 /** Ends work without a waiting caller: it is stopped and not answered. */
@@ -370,7 +377,7 @@ export function notificationPayload(
 ): RequestPayload {
   // Member by member: a spread makes an object of another hidden class each time, and every call makes one.
   const { attempt, description, swarm, timeoutMs, ttlMs, allowRepeat, isQuery, isAgain, isUnrecorded } = NOTIFICATION
-  const payload = {
+  const payload: Writable<RequestPayload> = {
     requestId,
     attempt,
     capability,
@@ -384,7 +391,8 @@ export function notificationPayload(
     isAgain,
     isUnrecorded
   }
-  return conversation === undefined ? payload : { ...payload, conversation }
+  if (conversation !== undefined) payload.conversation = conversation
+  return payload
 }
 
 /** Bytes of the input of a request and its conversation, about. */
