@@ -135,5 +135,8 @@ test('of a body above the limit of its route the edges are read, announced or in
     const answer = await ask(t, port, sent)
     t.alike([statusesOf(answer), readOf(answer)], [[413], read], sent.slice(-60))
   }
+  const expecting = chunked.replace('\r\n\r\n', '\r\nExpect: 100-continue\r\n\r\n')
+  const answer = await ask(t, port, `${expecting}b\r\n${'x'.repeat(11)}\r\n0\r\n\r\n`)
+  t.alike([statusesOf(answer), answer.includes('"read":"xxxxxxxxxxx...')], [[100, 413], true], 'after 100 Continue')
   t.alike(faults, [])
 })
