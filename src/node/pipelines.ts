@@ -1,6 +1,7 @@
 import { messageOf, NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { addressText } from '../domain/card/card.js'
+import { jsonBytesTaken } from '../domain/card/large-json.js'
 import { AgentSelector } from './cards/select-target.js'
 import { Approvals } from './policy/approvals.js'
 import { ApprovalAudit, ApprovalNotices } from './policy/pending-approvals.js'
@@ -25,7 +26,7 @@ import { Dispatcher } from './requests/caller/peer-queue.js'
 import { makeRequest } from './requests/caller/record.js'
 import { requestFactory, Requests } from './requests/caller/requests.js'
 import { sizeOf } from '../kit/size.js'
-import { SwarmStore } from './swarms/store.js'
+import { type JsonBytesTaken, SwarmStore } from './swarms/store.js'
 import { createSwarmTable } from './swarms/compose.js'
 import type { SwarmTable } from './swarms/swarm-table.js'
 import type { SwarmWord } from './swarms/consensus/participant.js'
@@ -78,7 +79,7 @@ export function createPipelines(deps: NodeDeps, tables: Services): Pipelines {
   const outbound = createOutbound(common, lanes, inbound)
   const inProcess = new InProcessAgents({ ...common, outbound })
   const requests = createRequests(common, { outbound, lanes }, later)
-  const swarmStore = new SwarmStore(common.ledger, common.hash)
+  const swarmStore = new SwarmStore(common.ledger, common.hash, jsonBytesTakenIn(common))
   const swarms = createSwarms(common, { outbound, requests, lanes, swarmStore })
   const selector = new AgentSelector({ ...common, outbound })
   const negotiations = new Negotiations({ ...common, selector, outbound })
@@ -222,6 +223,11 @@ function createSwarms(common: Common, { outbound, requests, lanes, swarmStore }:
     commit: (changes) => lanes.commit(changes),
     limits: { leaseMs, deadlineMs, defaultTtlMs }
   })
+}
+
+function jsonBytesTakenIn({ registry, settings }: Common): JsonBytesTaken {
+  const of = (node: NodeId): number[] => registry.ofNode(node).map(({ protocols }) => jsonBytesTaken(protocols))
+  return { own: settings.maxPayloadBytes, by: (node) => Math.max(jsonBytesTaken(), ...of(node)) }
 }
 
 /** A message that fails to arrive is sent again when it matters. */

@@ -15,6 +15,7 @@ interface Asked {
   readonly json?: unknown
   readonly headers?: Readonly<Record<string, string>>
   readonly method?: string
+  readonly isChunked?: boolean
 }
 
 /** A node with HTTP and OAuth, and a client of it. */
@@ -26,7 +27,10 @@ async function scene(t: Assert, settings: Readonly<Record<string, unknown>> = {}
   })
   const api: NodeApi = apiOf(node)
   const { token } = await api.call('token.create', { scopes: ['read', 'send'] })
-  const ask = async (path: string, { token: shown, json, headers = {}, method }: Asked = {}): Promise<Answer> => {
+  const ask = async (
+    path: string,
+    { token: shown, json, headers = {}, method, isChunked = false }: Asked = {}
+  ): Promise<Answer> => {
     const response = await fetch(`${node.info.http}${path}`, {
       method: method ?? (json === undefined ? 'GET' : 'POST'),
       headers: {
@@ -34,7 +38,10 @@ async function scene(t: Assert, settings: Readonly<Record<string, unknown>> = {}
         ...(json === undefined ? {} : { 'content-type': 'application/json' }),
         ...headers
       },
-      ...(json === undefined ? {} : { body: JSON.stringify(json) })
+      ...(json === undefined
+        ? {}
+        : { body: isChunked ? new Blob([JSON.stringify(json)]).stream() : JSON.stringify(json) }),
+      ...(isChunked ? { duplex: 'half' as const } : {})
     })
     const text = await response.text()
     const body = text.startsWith('{') ? (JSON.parse(text) as Body) : {}
@@ -160,6 +167,12 @@ test('a request of JSON-RPC without a valid token gets its id back; one whose id
       }
     }
   }
+  const foreign = { origin: 'https://elsewhere.example' }
+  for (const path of ['/a2a', '/agents/host', '/mcp'])
+    for (const [sent, got] of ids.slice(0, 2)) {
+      const { status, body } = await ask(path, { token, json: rpcOf(sent), headers: foreign })
+      t.alike([status, body['id'], body['jsonrpc']], [403, got, '2.0'], `${path} of a foreign page`)
+    }
   const text = { method: 'POST', headers: { 'content-type': 'text/plain' } }
   t.is((await ask('/a2a', text)).body['id'], null)
   t.is((await ask('/a2a', { json: [rpcOf(1)] })).body['id'], null, 'a batch has no id')
@@ -184,8 +197,15 @@ test('a request of JSON-RPC that is refused as too large or for its type gets it
     [params.text, null]
   ]
   for (const [json, got] of large) {
-    const { status, body } = await ask('/a2a', { token, json })
-    t.alike([status, body['id'], body['jsonrpc']], [413, got, '2.0'], JSON.stringify(got))
+    for (const isChunked of [false, true]) {
+      const { status, body } = await ask('/a2a', { token, json, isChunked })
+      t.alike([status, body['id'], body['jsonrpc']], [413, got, '2.0'], `${JSON.stringify(got)} ${isChunked}`)
+    }
+  }
+  const call = { jsonrpc: '2.0', id: 4, method: 'tools/call', params: { name: 'text__stats', arguments: params } }
+  for (const isChunked of [false, true]) {
+    const { status, body } = await ask('/mcp', { token, json: call, isChunked })
+    t.alike([status, body['id'], 'result' in body], [200, 4, true], 'a call of a tool is refused as one')
   }
   const headers = { 'content-type': 'text/plain' }
   for (const id of ['one', 2]) t.is((await ask('/a2a', { token, json: rpcOf(id), headers })).body['id'], id)

@@ -91,7 +91,7 @@ test('a witness of swarms says when an item is begun against its word, and when 
     durationMs: 0
   } as const
   const rowOf = (result: unknown): LedgerChange =>
-    book.settled('swarm_1', { index: 0, order: 1, holder: 'x@b', row: { ...row, result } })
+    book.settled({ id: 'swarm_1' }, { index: 0, order: 1, holder: 'x@b', row: { ...row, result } })
   for (const change of [
     book.leased('swarm_1', lease),
     book.leased('swarm_1', { ...lease, attempt: 1 }),
@@ -123,7 +123,7 @@ test('a witness of swarms reports nodes that vote in one and report different ou
   for (const [node, result] of Object.entries({ a: null, b: null, c: 'other' })) {
     witness.keeps(
       node,
-      book.settled('swarm_1', { index: 0, order: 1, holder: '', row: { ...told, result, durationMs: 0 } })
+      book.settled({ id: 'swarm_1' }, { index: 0, order: 1, holder: '', row: { ...told, result, durationMs: 0 } })
     )
     witness.tells(node, 'swarm_1', { type: 'item', ...told, result })
   }

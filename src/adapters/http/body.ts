@@ -23,7 +23,7 @@ export function isSending(request: IncomingMessage): boolean {
 /** Reads a body of at most `maxBytes` bytes. @throws HttpError 413, and 400 when it breaks off */
 export function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   // A destroyed request emits no further event.
-  const fault = announcedBytes(request) > maxBytes ? tooLarge(maxBytes) : request.destroyed ? brokenOff() : null
+  const fault = announcedBytes(request) > maxBytes ? new TooLarge(maxBytes) : request.destroyed ? brokenOff() : null
   const reading = fault === null ? reader(request, maxBytes, () => unwanted(reading)) : Promise.reject<Buffer>(fault)
   if (fault !== null) unwanted(reading)
   return reading
@@ -73,8 +73,11 @@ function reader(request: IncomingMessage, maxBytes: number, onFault: () => void)
     request.on('data', (chunk: Buffer) => {
       if (chunks === null) return
       bytes += chunk.length
-      if (bytes <= maxBytes) chunks.push(chunk)
-      else fail(tooLarge(maxBytes))
+      chunks.push(chunk)
+      if (bytes <= maxBytes) return
+      // Nothing may be lost before somebody reads past the rest.
+      request.pause()
+      fail(new TooLarge(maxBytes, Buffer.concat(chunks)))
     })
     request.on('end', () => {
       if (chunks === null) return
@@ -93,13 +96,19 @@ function brokenOff(): HttpError {
 }
 
 /** The answer to a body that is too large. */
-export function tooLarge(maxBytes: number): HttpError {
-  return new HttpError(413, {
-    code: 'PAYLOAD_TOO_LARGE',
-    message: `the body is larger than ${maxBytes} bytes`,
-    // Nothing behind the body is run.
-    headers: { connection: 'close' }
-  })
+export class TooLarge extends HttpError {
+  /** The part of the body that was read before; the request is paused behind it. */
+  readonly read: Buffer
+
+  constructor(maxBytes: number, read = Buffer.alloc(0)) {
+    super(413, {
+      code: 'PAYLOAD_TOO_LARGE',
+      message: `the body is larger than ${maxBytes} bytes`,
+      // Nothing behind the body is run.
+      headers: { connection: 'close' }
+    })
+    this.read = read
+  }
 }
 
 /**

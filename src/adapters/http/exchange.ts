@@ -5,7 +5,7 @@ import type { Unsubscribe } from '../../kit/events.js'
 import type { LongLine } from '../../kit/lines.js'
 import type { Principal } from '../../ports/node-api.js'
 import type { TokenGrant } from '../../ports/token-api.js'
-import { type DrainLimits, drain, readBody } from './body.js'
+import { type DrainLimits, drain, readBody, TooLarge } from './body.js'
 import { skippedBody, type SkipLimits } from './skipped-body.js'
 import type { TokenCall } from './route.js'
 
@@ -89,7 +89,11 @@ export class HttpExchange implements TokenCall {
   }
 
   skipBody(limits: SkipLimits): Promise<LongLine | null> {
-    return skippedBody(this.#request, limits)
+    if (this.#body === null) return skippedBody(this.#request, limits)
+    return this.#body.then(
+      () => null,
+      (error: unknown) => (error instanceof TooLarge ? skippedBody(this.#request, limits, error.read) : null)
+    )
   }
 
   isStopping(): boolean {

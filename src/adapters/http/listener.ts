@@ -5,7 +5,7 @@ import type { AddressLimit } from './address-limit.js'
 import { type Authorized, authorize, NO_TOKEN } from './authorize.js'
 import { Authority, bracketed, callerHeaders, type HttpRefusal, targetOf } from './authority.js'
 import { isLoopback, listen } from './bind.js'
-import { announcedBytes, answerError, isJson, isSending, tooLarge } from './body.js'
+import { announcedBytes, answerError, isJson, isSending, TooLarge } from './body.js'
 import { answerPreflight, allowOrigin, isPreflight } from './cors.js'
 import { HttpConnections, type HttpConnectionState, ignore, waitFor } from './connections.js'
 import { HttpExchange } from './exchange.js'
@@ -258,22 +258,25 @@ class Listener implements HttpListener {
     { request, connection, exchange, expects }: ListenedRequest,
     error: HttpError
   ): Promise<ReadBody> | null {
-    if (expects !== null || error.shape !== null) return null
+    // A client that waits for 100 Continue sends no body, unless its reading began.
+    const isSent = expects === null || (error instanceof TooLarge && error.read.length > 0)
+    if (!isSent || error.shape !== null) return null
     const { method = '', url = '' } = request
     const { path } = targetOf(url)
     const maxBytes = this.#service?.table.find(path)?.refusedBodyBytes?.({ method, path }) ?? 0
-    if (error.status === 413) return maxBytes === 0 ? null : this.#edges(request)
-    if (exchange !== null || (error.status !== 401 && error.status !== 429)) return null
+    if (maxBytes === 0) return null
+    if (error instanceof TooLarge) return this.#edges(request, error.read)
+    if (exchange !== null) return null
     const reading = this.#refusedBodies.read(request, maxBytes)
     if (reading === null) return null
     connection.stopReading = reading.stop
     return reading.body.then((body) => ({ body }))
   }
 
-  #edges(request: http.IncomingMessage): Promise<ReadBody> | null {
+  #edges(request: http.IncomingMessage, begun: Buffer): Promise<ReadBody> | null {
     const { skipMs: timeoutMs, skipBytes: maxBytes } = this.#limits
     if (!isJson(request) || announcedBytes(request) > maxBytes) return null
-    return skippedBody(request, { maxBytes, timeoutMs }).then((edges) => ({ body: null, edges }))
+    return skippedBody(request, { maxBytes, timeoutMs }, begun).then((edges) => ({ body: null, edges }))
   }
 
   /** Handles a connection on which no byte moved for a while. A client that waits for slow work has nothing to read. */
@@ -346,7 +349,7 @@ class Listener implements HttpListener {
     if (route === undefined) throw new HttpError(404, { code: 'NOT_FOUND', message: 'there is nothing at this path' })
     if (!route.methods.includes(request.method ?? '')) throw wrongMethod(route)
     const maxBytes = route.maxBodyBytes ?? BODY_MAX
-    if (announcedBytes(request) > maxBytes && route.readsLargeBodies !== true) throw tooLarge(maxBytes)
+    if (announcedBytes(request) > maxBytes && route.readsLargeBodies !== true) throw new TooLarge(maxBytes)
     const exchange = new HttpExchange(
       { request, response },
       {

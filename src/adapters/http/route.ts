@@ -26,7 +26,7 @@ export interface HttpCall {
    * @throws HttpError 413 when it is larger than the route takes; 400 when the client hung up in it.
    */
   readBody(): Promise<Buffer>
-  /** Reads past a body that `readBody` refused unread, and keeps its edges; null beyond the limits. Never rejects. */
+  /** Reads past a body that `readBody` refused as too large; keeps its edges, null beyond the limits. Never rejects. */
   skipBody(limits: SkipLimits): Promise<LongLine | null>
 }
 

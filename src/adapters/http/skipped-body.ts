@@ -9,11 +9,15 @@ export interface SkipLimits {
 }
 
 /**
- * Reads past a body of which nothing was read, and keeps 512 bytes of each end. null: it is larger than `maxBytes`,
- * breaks off, or takes too long. Never rejects.
+ * Reads past a body, and keeps 512 bytes of each end. `read`: the part of it that was read, behind which it is paused.
+ * null: it is larger than `maxBytes`, breaks off, or takes too long. Never rejects.
  */
-export function skippedBody(body: Readable, { maxBytes, timeoutMs }: SkipLimits): Promise<LongLine | null> {
-  if (body.destroyed || body.readableDidRead) return Promise.resolve(null)
+export function skippedBody(
+  body: Readable,
+  { maxBytes, timeoutMs }: SkipLimits,
+  read: Buffer = Buffer.alloc(0)
+): Promise<LongLine | null> {
+  if (body.destroyed || (body.readableDidRead && read.length === 0)) return Promise.resolve(null)
   return new Promise((resolve) => {
     let [head, tail] = [Buffer.alloc(0), Buffer.alloc(0)]
     let bytes = 0
@@ -35,6 +39,8 @@ export function skippedBody(body: Readable, { maxBytes, timeoutMs }: SkipLimits)
     function cut(): void {
       finish(null)
     }
-    body.on('data', take).on('end', end).on('close', cut)
+    body.on('end', end).on('close', cut)
+    take(read)
+    if (bytes <= maxBytes) body.on('data', take).resume()
   })
 }

@@ -2,7 +2,7 @@ import { open, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { NodeError } from '../../kit/errors.js'
 import { fileReason } from '../../kit/file-reason.js'
-import { isRecord, JSON_LIMITS } from '../../kit/json.js'
+import { isRecord, SIZED_LIMITS } from '../../kit/json.js'
 import { shellWord } from '../../kit/text.js'
 import { boundedJson } from '../options.js'
 import { readStdin } from '../stdin.js'
@@ -19,7 +19,7 @@ export const ATTACHED_MAX = 47 * MIB
 const LIST_MAX_BYTES = 64 * MIB
 const NAME_MAX = 4096
 /** Items lie one level inside their list. */
-const LIST_LIMITS = { ...JSON_LIMITS, maxDepth: JSON_LIMITS.maxDepth + 1 }
+const LIST_LIMITS = { ...SIZED_LIMITS, maxDepth: SIZED_LIMITS.maxDepth + 1 }
 
 /** One item before its input is made. */
 export interface RawItem {

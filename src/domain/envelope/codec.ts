@@ -192,13 +192,14 @@ export function encodePayload(payload: unknown): Uint8Array {
 }
 
 /**
- * A payload for the own ledger, as {@link encodePayload}, but with as much JSON as an envelope has bytes.
+ * A payload for the own ledger, as {@link encodePayload}, but with as much JSON as an envelope has bytes, or up to
+ * `takesBytes`.
  * @throws NodeError INVALID_ENVELOPE, PAYLOAD_TOO_LARGE
  */
-export function encodeStored(payload: unknown): Uint8Array {
+export function encodeStored(payload: unknown, takesBytes = maxBytes): Uint8Array {
   return c.encode(
     BARE,
-    bodyOf(payload, () => maxBytes)
+    bodyOf(payload, () => takesBytes)
   )
 }
 
@@ -207,9 +208,9 @@ export function decodePayload(bytes: Uint8Array): PayloadReading {
   return readPayload(bytes, maxJsonBytes)
 }
 
-/** Decodes the bytes of {@link encodeStored} or {@link encodePayload}. Never throws. */
-export function decodeStored(bytes: Uint8Array): PayloadReading {
-  return readPayload(bytes, maxBytes)
+/** Decodes the bytes of {@link encodeStored} or {@link encodePayload}, up to `takesBytes` of JSON. Never throws. */
+export function decodeStored(bytes: Uint8Array, takesBytes = maxBytes): PayloadReading {
+  return readPayload(bytes, takesBytes)
 }
 
 function readPayload(bytes: Uint8Array, takesBytes: number): PayloadReading {
@@ -356,7 +357,7 @@ function payloadOf(body: EnvelopeBody, takesBytes: number): PayloadReading {
     const reason = `the message has ${packed.byteLength} bytes of JSON, and this node takes ${takesBytes} (tools.maxPayloadBytes)`
     return { ok: false, reason, isTooLarge: true }
   }
-  const json = parseJson(fromUtf8(packed ?? body.main))
+  const json = parseJson(fromUtf8(packed ?? body.main), SIZED_LIMITS)
   if (!json.ok) return json
   return restore(json.value, (packed === null ? body.entries : others).map(attachmentOf))
 }

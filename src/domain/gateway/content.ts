@@ -113,13 +113,18 @@ export function partsOf(result: unknown, mediaType: string | null = null): reado
   return [{ data: result ?? null, mediaType: 'application/json' }]
 }
 
+/** The parts of a message of an agent: of an A2A message its own, of other JSON as those of a result. */
+function partsIn(message: unknown): readonly Part[] {
+  return (isRecord(message) ? readAgentParts(message['parts']) : null) ?? partsOf(message)
+}
+
 /** The state that an agent gives its task in the place of a result; null: it gives a result. */
 export function statedBy(result: unknown): StatedResult | null {
   const stated = statedState(result)
   if (stated === null) return null
   const { state, message } = stated
   const about = aboutOf(result) ?? {}
-  const words = message === undefined ? [{ text: isEnd(stated) ? state : 'more is needed to go on' }] : partsOf(message)
+  const words = message === undefined ? [{ text: isEnd(stated) ? state : 'more is needed to go on' }] : partsIn(message)
   const parts = readAgentParts(about['parts']) ?? words
   if (isEnd(stated)) return { state, parts }
   const [thread, schema] = [readThread(about), about['schema']]
@@ -140,7 +145,7 @@ export function answerIn(result: unknown): AnswerResult | null {
     const read = readArtifact(one)
     return read.ok ? [read.value] : []
   })
-  const parts = given === undefined ? (message === undefined ? null : partsOf(message)) : readAgentParts(given)
+  const parts = given === undefined ? (message === undefined ? null : partsIn(message)) : readAgentParts(given)
   if (artifacts.length < listed.length || (given !== undefined && parts === null)) return null
   return parts === null && artifacts.length === 0 ? null : { parts, artifacts }
 }

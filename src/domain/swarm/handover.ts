@@ -2,7 +2,8 @@ import { z } from 'zod'
 import { ERROR_CODES, isErrorCode } from '../../kit/errors.js'
 import type { ErrorBody, ErrorCode } from '../../kit/errors.js'
 import { isKeyText, type NodeId } from '../../kit/ids.js'
-import { decodePayload } from '../envelope/codec.js'
+import { decodeStored } from '../envelope/codec.js'
+import { ENVELOPE_LIMITS } from '../envelope/limits.js'
 import type { Tier } from '../routing/tier.js'
 import { MAX_VOTERS } from './coordination.js'
 import type { Stage } from './expand.js'
@@ -178,9 +179,12 @@ export function decodePlan(bytes: Uint8Array, now: number): HandedPlan | null {
   return new Set(voters).size === voters.length && expiresAt <= now + 2 * MAX_LIFE_MS ? plan : null
 }
 
-/** Decodes the outcome of an item; null for an invalid one. Never throws. */
-export function decodeOutcome(bytes: Uint8Array): z.infer<typeof OutcomeRow> | null {
-  return decoded(OutcomeRow, bytes)
+/**
+ * Decodes the outcome of an item; null for an invalid one, or one of more than `takesBytes` of JSON (1 MiB at least).
+ * Never throws.
+ */
+export function decodeOutcome(bytes: Uint8Array, takesBytes: number): z.infer<typeof OutcomeRow> | null {
+  return decoded(OutcomeRow, bytes, takesBytes)
 }
 
 /** Decodes the end of a swarm; null for an invalid one. Never throws. */
@@ -193,8 +197,12 @@ export function decodeMark(bytes: Uint8Array): LeaseMark | null {
   return decoded(MarkRow, bytes)
 }
 
-function decoded<T>(schema: z.ZodType<T>, bytes: Uint8Array): T | null {
-  const read = decodePayload(bytes)
+function decoded<T>(
+  schema: z.ZodType<T>,
+  bytes: Uint8Array,
+  takesBytes: number = ENVELOPE_LIMITS.maxJsonBytes
+): T | null {
+  const read = decodeStored(bytes, takesBytes)
   return read.ok ? (schema.safeParse(read.value).data ?? null) : null
 }
 

@@ -6,12 +6,18 @@ import type { ReportedFailure } from './outcome.js'
 /** States that an agent may give its task by its result. */
 const STATED = ['input-required', 'auth-required', 'rejected', 'failed', 'canceled'] as const
 
+/** The states by their letters alone. */
+const BY_LETTERS: ReadonlyMap<string, (typeof STATED)[number]> = new Map([
+  ...STATED.map((state) => [lettersOf(state), state] as const),
+  ['cancelled', 'canceled']
+])
+
 /** Most characters of the reason in the error of an end that its agent states. */
 export const MAX_STATED_REASON = 4096
 
 /**
  * The state that an agent states, and the member `message` beside it: any JSON, undefined when it is absent, null or a
- * blank text.
+ * blank text, and the text of an A2A message that has texts alone.
  */
 export interface StatedState {
   readonly state: (typeof STATED)[number]
@@ -20,7 +26,8 @@ export interface StatedState {
 
 /**
  * The state of `{"a2a": {"state": "rejected", "message": "..."}}`; null: the value states none. States are read in each
- * spelling of A2A: `input-required`, `input_required`, `TASK_STATE_INPUT_REQUIRED`, `cancelled`.
+ * spelling of A2A and its SDKs: `input-required`, `input_required`, `inputRequired`, `TASK_STATE_INPUT_REQUIRED`,
+ * `TaskState.input_required`, `cancelled`.
  */
 export function statedState(value: unknown): StatedState | null {
   if (!isRecord(value)) return null
@@ -28,18 +35,29 @@ export function statedState(value: unknown): StatedState | null {
   if (!isRecord(about)) return null
   const named = about['state']
   if (typeof named !== 'string') return null
-  const name = named
-    .trim()
-    .toLowerCase()
-    .replaceAll('_', '-')
-    .replace(/^task-state-/, '')
-  const state = STATED.find((one) => one === (name === 'cancelled' ? 'canceled' : name))
+  const state = BY_LETTERS.get(lettersOf(named))
   return state === undefined ? null : { state, message: wordsIn(about['message']) }
 }
 
-/** Many serializers write an absent text as null, or as an empty one. */
+function lettersOf(named: string): string {
+  return named
+    .toLowerCase()
+    .replaceAll(/[^a-z]/g, '')
+    .replace(/^taskstate/, '')
+}
+
+/** Many serializers write an absent text as null, or as an empty one. The text of an A2A message is that text. */
 function wordsIn(message: unknown): unknown {
-  return message === null || (typeof message === 'string' && message.trim() === '') ? undefined : message
+  const words = textOf(message) ?? message
+  return words === null || (typeof words === 'string' && words.trim() === '') ? undefined : words
+}
+
+/** The text of `{"role"?, "parts": [{"text"}, ...]}`; null: it has another part, or is no message. */
+function textOf(message: unknown): string | null {
+  const parts = isRecord(message) ? message['parts'] : null
+  if (!Array.isArray(parts)) return null
+  const texts = parts.map((part: unknown) => (isRecord(part) ? part['text'] : null))
+  return texts.every((text) => typeof text === 'string') ? texts.join('\n') : null
 }
 
 /** Does a task end by the state? Otherwise it waits for its client. */

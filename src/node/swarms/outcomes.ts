@@ -87,7 +87,7 @@ export class SwarmOutcomes {
         error: null,
         durationMs: Number.MAX_SAFE_INTEGER
       } as const
-      swarmStore.settled(head.id, { index: lease.index, order: Number.MAX_SAFE_INTEGER, holder: lease.agent, row })
+      swarmStore.settled(head, { index: lease.index, order: Number.MAX_SAFE_INTEGER, holder: lease.agent, row })
       return null
     } catch (error) {
       return asNodeError(error)
@@ -100,7 +100,7 @@ export class SwarmOutcomes {
     const { index, agent: holder, status, result, durationMs } = effect
     const shown = report.shown(effect)
     const error = effect.error === null ? null : stepsFor(effect.error, shown.agent)
-    const { row, change } = keptRow(this.#deps.swarmStore, head.id, {
+    const { row, change } = keptRow(this.#deps.swarmStore, head, {
       index,
       order: ++this.#order,
       holder,
@@ -161,14 +161,14 @@ function endError({ isRestored }: SwarmHead, status: SwarmEnd['status'], fault: 
 /** The change that records an item's outcome. Its error data may be too large to be stored: then it is dropped. */
 function keptRow(
   swarmStore: SwarmStore,
-  id: string,
+  head: SwarmHead,
   row: SwarmRow
 ): { readonly row: SwarmRow; readonly change: LedgerEntry } {
   try {
-    return { row, change: swarmStore.settled(id, row) }
+    return { row, change: swarmStore.settled(head, row) }
   } catch {
     const bare = { ...row, row: { ...row.row, error: bareOf(row.row.error) } }
-    return { row: bare, change: swarmStore.settled(id, bare) }
+    return { row: bare, change: swarmStore.settled(head, bare) }
   }
 }
 

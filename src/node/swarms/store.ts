@@ -3,7 +3,8 @@ import { NodeError, type ErrorBody } from '../../kit/errors.js'
 import { bytesToText, fromUtf8, utf8, type NodeId } from '../../kit/ids.js'
 import { canonicalJson } from '../../kit/json.js'
 import type { Hash } from '../../kit/sign.js'
-import { decodePayload, encodePayload } from '../../domain/envelope/codec.js'
+import { decodeStored, encodePayload, encodeStored } from '../../domain/envelope/codec.js'
+import { ENVELOPE_LIMITS } from '../../domain/envelope/limits.js'
 import {
   beginningWith,
   expiredSwarms,
@@ -130,14 +131,25 @@ export interface ItemRest {
   readonly ms: number
 }
 
+/** Bytes of JSON in a message that nodes take; 1 MiB at least. */
+export interface JsonBytesTaken {
+  readonly own: number
+  by(node: NodeId): number
+}
+
+const { maxJsonBytes } = ENVELOPE_LIMITS
+const LEAST_TAKEN: JsonBytesTaken = { own: maxJsonBytes, by: () => maxJsonBytes }
+
 /** The swarms of a ledger. */
 export class SwarmStore {
   readonly #ledger: Ledger
   readonly #hash: Hash
+  readonly #taken: JsonBytesTaken
 
-  constructor(ledger: Ledger, hash: Hash) {
+  constructor(ledger: Ledger, hash: Hash, taken = LEAST_TAKEN) {
     this.#ledger = ledger
     this.#hash = hash
+    this.#taken = taken
   }
 
   /**
@@ -151,11 +163,11 @@ export class SwarmStore {
   ): NonNullable<SwarmHead['key']> {
     const { idempotencyKey: _key, ...rest } = request
     const digests = items.map((one: SwarmItemInput) =>
-      this.#hash(utf8(JSON.stringify(one.item)), encodePayload(one.input))
+      this.#hash(utf8(JSON.stringify(one.item)), encodeStored(one.input))
     )
     const parts = [
       utf8(canonicalJson({ ...rest, capabilities, count: items.length })),
-      encodePayload(input ?? null),
+      encodeStored(input ?? null),
       ...digests
     ]
     const fingerprint = bytesToText(this.#hash(...parts))
@@ -180,11 +192,12 @@ export class SwarmStore {
   }
 
   /**
-   * The change that records an item's outcome.
+   * The change that records an item's outcome, of at most the JSON that this node and every participant takes.
    * @throws NodeError PAYLOAD_TOO_LARGE, INVALID_ENVELOPE for a result that cannot be stored.
    */
-  settled(id: string, row: SwarmRow): LedgerEntry {
-    return { key: SWARM_KEYS.result(id, row.index), value: encodePayload(row) }
+  settled({ id, voters }: Pick<SwarmHead, 'id' | 'voters'>, row: SwarmRow): LedgerEntry {
+    const takesBytes = Math.min(this.#taken.own, ...(voters ?? []).map((node) => this.#taken.by(node)))
+    return { key: SWARM_KEYS.result(id, row.index), value: encodeStored(row, takesBytes) }
   }
 
   /** The changes that end a swarm: its inputs, but those of the items in `kept`, and its leases are removed. */
@@ -251,10 +264,15 @@ export class SwarmStore {
     const rows: SwarmRow[] = []
     for await (const { key, value } of ledgerEntries(this.#ledger, rangeOfSwarm('swarm-result', id))) {
       // Without other participants this node wrote it, so it needs no check.
-      const row = voters === undefined ? (decode(value) as SwarmRow) : decodeOutcome(value)
+      const row = voters === undefined ? (decode(value) as SwarmRow) : this.outcome(value)
       if (row?.index === Number(lastPart(key))) rows.push(row)
     }
     return rows
+  }
+
+  /** The outcome in a content of another participant; null for an invalid one, or one too large for this node. */
+  outcome(content: Uint8Array): SwarmRow | null {
+    return decodeOutcome(content, this.#taken.own)
   }
 
   /** The items of a swarm that has not ended, and their last leases. @throws NodeError STORE_DAMAGED */
@@ -331,7 +349,7 @@ function removal(keys: readonly string[]): LedgerChange[] {
 
 function encodeItem(item: SwarmItem): Uint8Array {
   try {
-    return encodePayload(item)
+    return encodeStored(item)
   } catch {
     // It cannot be sent either: the item fails when it is leased.
     const { input: _input, given: _given, ...rest } = item
@@ -340,7 +358,7 @@ function encodeItem(item: SwarmItem): Uint8Array {
 }
 
 function decode(bytes: Uint8Array): unknown {
-  const read = decodePayload(bytes)
+  const read = decodeStored(bytes)
   if (!read.ok) throw damaged()
   return read.value
 }

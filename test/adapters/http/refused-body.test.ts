@@ -110,7 +110,7 @@ test('a client that hangs up in the body of its refused request leaves nothing b
   t.alike(faults, [])
 })
 
-test('of a body above the limit of its route the edges are read, unless it is larger than is read past, comes too slowly or in chunks', async (t: Assert) => {
+test('of a body above the limit of its route the edges are read, announced or in chunks, unless it is larger than is read past or comes too slowly', async (t: Assert) => {
   const limits = { skipBytes: 50, skipMs: 100, drainMs: 50 }
   const { port, faults } = await listening(t, [route({ maxBodyBytes: 10 })], { limits })
   const about = (length: number, ...headers: string[]): string =>
@@ -123,10 +123,20 @@ test('of a body above the limit of its route the edges are read, unless it is la
     [`${about(51)}${'x'.repeat(51)}`, null],
     [about(50), null],
     [about(50, 'Expect: 100-continue'), null],
-    [`${chunked}b\r\n${'x'.repeat(11)}\r\n0\r\n\r\n`, null]
+    [`${chunked}b\r\n${'x'.repeat(11)}\r\n0\r\n\r\n`, `${'x'.repeat(11)}...${'x'.repeat(11)}`],
+    [
+      `${chunked}${text.replaceAll(/.{1,8}/g, (some) => `${some.length}\r\n${some}\r\n`)}0\r\n\r\n`,
+      `${text}...${text}`
+    ],
+    [`${chunked}33\r\n${'x'.repeat(51)}\r\n0\r\n\r\n`, null],
+    [`${chunked}b\r\n${'x'.repeat(11)}\r\n9\r\nx`, null],
+    [`${chunked}b\r\n${'x'.repeat(11)}\r\nno size\r\n`, null]
   ] as const) {
     const answer = await ask(t, port, sent)
     t.alike([statusesOf(answer), readOf(answer)], [[413], read], sent.slice(-60))
   }
+  const expecting = chunked.replace('\r\n\r\n', '\r\nExpect: 100-continue\r\n\r\n')
+  const answer = await ask(t, port, `${expecting}b\r\n${'x'.repeat(11)}\r\n0\r\n\r\n`)
+  t.alike([statusesOf(answer), answer.includes('"read":"xxxxxxxxxxx...')], [[100, 413], true], 'after 100 Continue')
   t.alike(faults, [])
 })

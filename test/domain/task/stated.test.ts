@@ -1,7 +1,7 @@
 import test from 'brittle'
 import fc from 'fast-check'
 import { NodeError } from '../../../src/kit/errors.js'
-import { statedBy } from '../../../src/domain/gateway/content.js'
+import { answerIn, statedBy } from '../../../src/domain/gateway/content.js'
 import {
   endStateOf,
   isEnd,
@@ -14,13 +14,16 @@ import { holds } from '../../support/holds.js'
 
 const STATES = ['input-required', 'auth-required', 'rejected', 'failed', 'canceled'] as const
 
-/** The spellings of A2A 0.3, of the gateway document and of A2A 1.0. */
+/** The spellings of A2A 0.3, of the gateway document, of A2A 1.0 and of SDKs. */
 const SPELLINGS = [
   (state: string): string => state,
   (state: string): string => state.replaceAll('-', '_'),
   (state: string): string => `TASK_STATE_${state.replaceAll('-', '_').toUpperCase()}`,
   (state: string): string => state.toUpperCase(),
-  (state: string): string => state.replace('canceled', 'cancelled')
+  (state: string): string => state.replace('canceled', 'cancelled'),
+  (state: string): string => state.replaceAll(/-(.)/g, (_, letter: string) => letter.toUpperCase()),
+  (state: string): string => `TaskState.${state.replaceAll('-', '_')}`,
+  (state: string): string => ` ${state.replaceAll('-', ' ')} `
 ]
 
 const NO_REASONS = [undefined, null, '', ' \n\t'] as const
@@ -61,8 +64,43 @@ test('an agent states the state of its task in every spelling', async (t) => {
       )
     })
   )
-  for (const other of ['completed', 'working', 'TASK_STATE_', '', 7, null])
+  for (const other of [
+    'completed',
+    'working',
+    'Submitted',
+    'TASK_STATE_',
+    'TaskState.unknown',
+    'required',
+    '',
+    7,
+    null
+  ])
     t.is(statedState({ a2a: { state: other } }), null, `${String(other)} is no end and no question`)
+})
+
+test('the message beside a stated state may be an A2A message of any version: its parts reach the client', (t) => {
+  const messages: readonly (readonly [unknown, string, unknown])[] = [
+    [{ role: 'agent', messageId: 'm', parts: [{ kind: 'text', text: 'why' }] }, 'why', [{ text: 'why' }]],
+    [{ role: 'ROLE_AGENT', parts: [{ text: 'one' }, { text: 'two' }] }, 'one two', [{ text: 'one\ntwo' }]],
+    [{ text: 'short' }, '{"text":"short"}', [{ text: 'short' }]],
+    [{ parts: [] }, '', null],
+    [{ parts: [{ text: '' }], contextId: null }, '', null],
+    [
+      { parts: [{ text: 'a' }, { data: { x: 1 } }] },
+      '{"parts":[{"text":"a"},{"data":{"x":1}}]}',
+      [{ text: 'a' }, { data: { x: 1 } }]
+    ],
+    [{ parts: 7 }, '{"parts":7}', [{ data: { parts: 7 }, mediaType: 'application/json' }]]
+  ]
+  for (const state of STATES)
+    for (const [message, words, parts] of messages) {
+      const result = { a2a: { state, message } }
+      const absent = { a2a: { state } }
+      t.alike(statedBy(result)?.parts, parts ?? statedBy(absent)?.parts, JSON.stringify(message))
+      const failure = failureOf(result)
+      t.is(failure?.message, failure === null ? undefined : words === '' ? failureOf(absent)?.message : words)
+    }
+  t.alike(answerIn({ a2a: { message: { role: 'agent', parts: [{ text: 'hello' }] } } })?.parts, [{ text: 'hello' }])
 })
 
 test('an end that an agent states survives the error of its request, for any reason', async (t) => {

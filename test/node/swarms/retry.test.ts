@@ -51,7 +51,7 @@ async function ended(statuses: readonly Status[], changes: Partial<SwarmHead> = 
   const rows = statuses.map(rowOf)
   const items = statuses.map((_, index) => ({ name: `item ${index}`, input: index }))
   await ledger.commit(swarms.launched(head, items))
-  await ledger.commit(rows.map((row) => swarms.settled(head.id, row)))
+  await ledger.commit(rows.map((row) => swarms.settled(head, row)))
   await ledger.commit(swarms.ended(head, { end: END, expiresAt: 3, kept: retryable(head, rows) }))
   const directory = { ref: (node: NodeId) => ({ id: node, name: 'laptop' }) }
   const kept = await Promise.all(statuses.map((_, index) => swarms.input(head.id, index)))

@@ -207,14 +207,14 @@ export class McpHttp {
   }
 
   /**
-   * A body that is too large. Of one that announces at most 32 MiB the edges are read: a call whose id they show gets a
+   * A body that is too large. Of one of at most 32 MiB the edges are read: a call whose id they show gets a
    * result, as over stdio. Unless a header names another method, others may only be that large as a call of a tool.
    * null: it is answered. @throws the error
    */
   async #unread(error: unknown, { request, response, call }: Unread): Promise<null> {
     const { 'mcp-method': method = CALL, 'mcp-name': given } = request.headers
     if (!(error instanceof Error && 'status' in error && error.status === 413) || method !== CALL) throw error
-    const edges = maySkip(request) ? await call.skipBody(SKIP) : null
+    const edges = isLonger(request, SKIP.maxBytes) ? null : await call.skipBody(SKIP)
     const shown = edges === null ? null : toolOfEdges(edges)
     const id = edges && idOfEdges(edges)
     const named = typeof given === 'string' ? (decodedHeader(given.trim()) ?? '') : ''
@@ -306,9 +306,9 @@ interface McpRefusal {
   readonly id?: RequestId | null
 }
 
-/** A body in chunks is partly read before it is known to be too large. */
-function maySkip({ headers }: IncomingMessage): boolean {
-  return Number(headers['content-length'] ?? Number.POSITIVE_INFINITY) <= SKIP.maxBytes
+/** Does a request announce more? A body in chunks announces nothing. */
+function isLonger({ headers }: IncomingMessage, bytes: number): boolean {
+  return !(Number(headers['content-length'] ?? 0) <= bytes)
 }
 
 function parsed(body: Buffer): unknown {

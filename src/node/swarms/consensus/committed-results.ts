@@ -1,6 +1,6 @@
 import { messageOf, NodeError } from '../../../kit/errors.js'
 import type { NodeId } from '../../../kit/ids.js'
-import { decodeEnd, decodeMark, decodeOutcome, type LeaseMark } from '../../../domain/swarm/handover.js'
+import { decodeEnd, decodeMark, type LeaseMark } from '../../../domain/swarm/handover.js'
 import { isMark, RECORDS, recordKind } from '../../../domain/swarm/record-index.js'
 import type { LedgerChange } from '../../../ports/ledger.js'
 import type { CommitQueueDeps } from '../../ledger/commit-queue.js'
@@ -102,7 +102,7 @@ export class CommittedResults {
       const kind = recordKind(this.#swarm.head.itemCount, name.index)
       if (kind.type === 'end') continue
       const content = await this.#swarm.contentStore.content(name)
-      const row = content === null || kind.type === 'mark' ? null : decodeOutcome(content)
+      const row = content === null || kind.type === 'mark' ? null : this.#deps.swarmStore.outcome(content)
       const mark = content === null || kind.type === 'outcome' ? null : decodeMark(content)
       // Without it an item with an outcome would run again.
       if (mark === null && row?.index !== name.index)
@@ -140,7 +140,7 @@ export class CommittedResults {
       this.#lacking.delete(name.index)
       // It is durable now.
       this.#swarm.contentStore.contents.drop(name)
-      const row = name.index >= this.#swarm.head.itemCount ? null : decodeOutcome(content)
+      const row = name.index >= this.#swarm.head.itemCount ? null : this.#deps.swarmStore.outcome(content)
       if (row?.index === name.index) this.#swarm.eventLog.settled(row)
     }
     if (this.#lacking.size > 0) this.#swarm.contentStore.obtain([...this.#lacking.values()], from)
