@@ -13,7 +13,12 @@ export function shown(text: string, max: number = SHOWN_MAX): string {
   const clean = text
     .replace(BREAK, (found, at: number) => (at === 0 || at + found.length === text.length ? '' : ' '))
     .replace(CONTROL, '')
-  return clean.length > max ? `${clean.slice(0, max - 1).replace(HALF, '')}…` : clean
+  return clean.length > max ? `${copied(clean.slice(0, max - 1).replace(HALF, ''))}…` : clean
+}
+
+/** The characters alone: a slice keeps the whole text of a peer in memory, as long as it is kept itself. */
+function copied(slice: string): string {
+  return slice.split('').join('')
 }
 
 /** A text as a shell takes it for one word: quoted where it must be. */
