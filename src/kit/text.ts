@@ -16,9 +16,9 @@ export function shown(text: string, max: number = SHOWN_MAX): string {
   return clean.length > max ? `${copied(clean.slice(0, max - 1).replace(HALF, ''))}…` : clean
 }
 
-/** The characters alone: a slice keeps the whole text of a peer in memory, as long as it is kept itself. */
-function copied(slice: string): string {
-  return slice.split('').join('')
+/** A slice of a text as a text of its own. A slice that is kept also keeps the whole text in memory. */
+export function copied(slice: string): string {
+  return JSON.parse(JSON.stringify(slice)) as string
 }
 
 /** A text as a shell takes it for one word: quoted where it must be. */
