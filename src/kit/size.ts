@@ -4,6 +4,11 @@ export const BYTES_PER_TOKEN = 4
 /** Rough cost of a number, a key or an object beside its text, in bytes. */
 const NODE_BYTES = 16
 
+/** A text with such a character holds two bytes for each of its characters. */
+const WIDE = /[^\u0000-\u00ff]/
+/** Shorter texts count one byte a character: their cost is that of the value. */
+const SHORT_TEXT = 64
+
 /**
  * About how many bytes a JSON value (members may be bytes) holds in memory. Iterative and cheap: texts are not encoded.
  */
@@ -13,11 +18,15 @@ export function sizeOf(value: unknown): number {
   while (stack.length > 0) {
     const top = stack.pop()
     bytes += NODE_BYTES
-    if (typeof top === 'string') bytes += top.length
+    if (typeof top === 'string') bytes += sizeOfText(top)
     else if (top instanceof Uint8Array) bytes += top.byteLength
     else if (typeof top === 'object' && top !== null) bytes += pushMembers(top, stack)
   }
   return bytes
+}
+
+function sizeOfText(text: string): number {
+  return text.length > SHORT_TEXT && WIDE.test(text) ? 2 * text.length : text.length
 }
 
 /** Puts the members on the stack; the bytes of their names. */

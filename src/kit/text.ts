@@ -13,7 +13,12 @@ export function shown(text: string, max: number = SHOWN_MAX): string {
   const clean = text
     .replace(BREAK, (found, at: number) => (at === 0 || at + found.length === text.length ? '' : ' '))
     .replace(CONTROL, '')
-  return clean.length > max ? `${clean.slice(0, max - 1).replace(HALF, '')}…` : clean
+  return clean.length > max ? `${copied(clean.slice(0, max - 1).replace(HALF, ''))}…` : clean
+}
+
+/** A slice of a text as a text of its own. A slice that is kept also keeps the whole text in memory. */
+export function copied(slice: string): string {
+  return JSON.parse(JSON.stringify(slice)) as string
 }
 
 /** A text as a shell takes it for one word: quoted where it must be. */

@@ -17,6 +17,9 @@ declare module '@hyperswarm/secret-stream' {
     readonly localPort: number
     /** Of a transport of ours. */
     readonly path?: 'websocket'
+    /** The encrypted bytes of the peer. */
+    on(event: 'data', listener: (bytes: Uint8Array) => void): this
+    off(event: 'data', listener: (bytes: Uint8Array) => void): this
   }
 
   /** ed25519; 32 and 64 bytes. */
@@ -69,6 +72,8 @@ declare module '@hyperswarm/secret-stream' {
     readonly opened: Promise<boolean>
     readonly rawBytesRead: number
     readonly rawBytesWritten: number
+    /** Stated length of the message that is collected, with its overhead; 0 between two messages. An internal field. */
+    readonly _len: number
     /** Protomux keeps itself here. */
     userData: unknown
 

@@ -74,6 +74,15 @@ test('a node without an agent of a language model loads nothing for one', (t: As
   t.ok(packagesOf('adapters/agents/llm/llm-run.js').includes('ai'), 'the modules to load')
 })
 
+test('a node without an MCP client or a denied pattern loads neither the schemas of MCP nor RE2', (t: Assert) => {
+  const packages = packagesOf('compose/compose.js', 'compose/open-tasks.js', 'compose/open-gateway.js')
+  t.alike(
+    packages.filter((one) => /^(?:@modelcontextprotocol|re2js)/.test(one)),
+    []
+  )
+  t.ok(packagesOf('adapters/mcp/server/service.js').includes('@modelcontextprotocol/server'), 'the modules to load')
+})
+
 test('checking a card loads neither the peer-to-peer network nor a client of agents', (t: Assert) => {
   const packages = packagesOf('compose/check-card.js')
   t.ok(packages.includes('zod'), packages.join(', '))

@@ -12,6 +12,11 @@ test('the size grows with every text, byte array and member', (t) => {
   t.ok(sizeOf(null) > 0)
 })
 
+test('a text with a character above U+00FF counts two bytes a character, as it holds', (t) => {
+  t.ok(sizeOf(`${'x'.repeat(1000)}\u0100`) >= 2002)
+  t.ok(sizeOf('\u00ff'.repeat(1000)) < 1100)
+})
+
 test('it is at least the texts of any JSON and within a factor of its JSON form', async (t) => {
   const property = fc.property(fc.jsonValue(), (value) => {
     const text = JSON.stringify(value).length

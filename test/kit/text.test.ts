@@ -1,3 +1,5 @@
+import v8 from 'node:v8'
+import vm from 'node:vm'
 import test from 'brittle'
 import fc from 'fast-check'
 import { nearest, SHOWN_MAX, shellWord, shown } from '../../src/kit/text.js'
@@ -35,6 +37,17 @@ test('long texts are cut with a mark, short ones are left alone', async (t) => {
 test('a cut never leaves half a character', async (t) => {
   const text = `${'x'.repeat(254)}🜁 and more`
   t.is(shown(text), `${'x'.repeat(254)}…`)
+})
+
+test('a cut text does not keep the long one in memory', (t) => {
+  v8.setFlagsFromString('--expose-gc')
+  const collect = vm.runInNewContext('gc') as () => void
+  collect()
+  const before = process.memoryUsage().heapUsed
+  const kept = Array.from({ length: 64 }, (_, at) => shown(`${at} ${'x'.repeat(1024 * 1024)}`))
+  collect()
+  const bytes = process.memoryUsage().heapUsed - before
+  t.ok(bytes < 8 * 1024 * 1024, `${bytes} bytes for ${kept.length} texts of ${SHOWN_MAX} characters`)
 })
 
 test('a mistyped word finds its neighbours, best first', (t) => {

@@ -1,6 +1,7 @@
 import { utf8 } from '../../kit/ids.js'
 import { jsonFault, type JsonLimits, SIZED_LIMITS } from '../../kit/json.js'
-import { boundedHistory, type History, MAX_HISTORY_BYTES } from './conversation.js'
+import { copied } from '../../kit/text.js'
+import { boundedHistory, historyBytes, type History, MAX_HISTORY_BYTES } from './conversation.js'
 import { GrowingArtifacts } from './growing-artifacts.js'
 import { MAX_PARTS, type Message, type Part } from './message.js'
 import { type GatewayEvent, type GatewayTask, RESTING_STATES } from './task.js'
@@ -111,7 +112,8 @@ function earlierPart(part: Part, left: number): Part {
   const { text, filename, mediaType } = part
   if (isWithin(part, Math.min(left, MAX_HISTORY_PART))) return part
   // Never half of a character; a character takes at most six bytes.
-  const cut = (text ?? '').slice(0, Math.max(0, Math.min(MAX_HISTORY_PART, left) / 6)).replace(/[\uD800-\uDBFF]$/, '')
+  const begin = (text ?? '').slice(0, Math.max(0, Math.min(MAX_HISTORY_PART, left) / 6))
+  const cut = copied(begin.replace(/[\uD800-\uDBFF]$/, ''))
   return {
     text: cut,
     ...(filename === undefined ? {} : { filename }),
@@ -131,12 +133,19 @@ function bytesIn(value: object): number {
 /** The newest messages of one context. Changed in place. */
 export class ConversationWindow {
   #history: History = { messages: [], isCut: false }
+  #bytes = 0
+
+  /** Bytes of its messages. */
+  get bytes(): number {
+    return this.#bytes
+  }
 
   /** Adds messages, which came after all others. */
   add(entries: readonly HistoryEntry[]): void {
     if (entries.length === 0) return
     const messages = [...this.#history.messages, ...entries.map(({ message }) => message)]
     this.#history = boundedHistory({ messages, isCut: this.#history.isCut })
+    this.#bytes = historyBytes(this.#history.messages)
   }
 
   /** Older messages were left out. */

@@ -26,6 +26,8 @@ import type { TaskLog } from './task-log.js'
 
 /** Contexts whose messages are kept in memory: of others they are read again. */
 const MAX_WINDOWS = 128
+/** Bytes of these messages. */
+const MAX_WINDOWS_BYTES = 8_388_608
 /** The newest tasks of a context that are looked at. */
 const MAX_CONTEXT_TASKS = 64
 /** Events of a task that are read at its first and at its last. */
@@ -164,7 +166,18 @@ export class Conversations implements ContextStore {
         .sort((a, b) => a.at - b.at)
     )
     this.#windows.setNewest(key, { window, seen })
+    this.#trim()
     return window
+  }
+
+  #trim(): void {
+    let bytes = 0
+    for (const { window } of this.#windows.values()) bytes += window.bytes
+    for (const [key, { window }] of this.#windows) {
+      if (bytes <= MAX_WINDOWS_BYTES) return
+      this.#windows.delete(key)
+      bytes -= window.bytes
+    }
   }
 
   /** The newest tasks of a conversation, the newest first, with the one that is continued. */

@@ -14,13 +14,15 @@ import { sizeOf } from '../../kit/size.js'
 
 /** Tasks kept; the oldest ended ones are evicted first. */
 const KEPT = 5000
-/** Tasks evicted at once when the table is full. Each eviction iterates over the free slots of earlier ones. */
-const FORGOTTEN_AT_ONCE = 100
+/** Tasks and bytes evicted at once when the table is full. Each eviction iterates over the free slots of earlier ones. */
+const AT_ONCE = { tasks: 100, bytes: 1024 * 1024 }
 /**
  * Bytes kept of descriptions, results, errors and progress. Ended tasks are evicted first, then progress of the other
  * tasks.
  */
-const KEPT_BYTES = 128 * 1024 * 1024
+const KEPT_BYTES = 32 * 1024 * 1024
+/** Part of these bytes that tasks for other nodes may fill, so that no member displaces the node's own tasks. */
+const CALLEE_BYTES = 16 * 1024 * 1024
 /** Events kept of one task: the first and the newest. */
 const KEPT_EVENTS = 200
 /** Largest report of progress, in bytes; larger ones are dropped. */
@@ -57,6 +59,8 @@ export class TaskTable {
   readonly #followers = new TransientMap<string, Emitter<Task>>()
   readonly #onFault: (error: unknown) => void
   #bytes = 0
+  /** Those of tasks for other nodes. */
+  #calleeBytes = 0
 
   constructor(deps: { readonly clock: Clock; readonly ids: IdSource; readonly telemetry: Telemetry }) {
     this.#clock = deps.clock
@@ -201,6 +205,7 @@ export class TaskTable {
   #weigh(stored: StoredTask, bytes: number): void {
     stored.bytes += bytes
     this.#bytes += bytes
+    if (stored.task.role === 'callee') this.#calleeBytes += bytes
   }
 
   /** Drops `count` events after the first one. */
@@ -208,26 +213,32 @@ export class TaskTable {
     for (const old of stored.events?.splice(1, count) ?? []) this.#weigh(stored, -bytesOf(old))
   }
 
-  #isFull(): boolean {
-    return this.#tasks.size > KEPT || this.#bytes > KEPT_BYTES
-  }
-
   /** Evicts ended tasks, oldest first, but never the changing one: a caller is about to read it. */
   #trim(changing: string): void {
     // Return early: iteration would step over the free slots of all evicted tasks.
-    if (!this.#isFull()) return
-    const most = this.#tasks.size > KEPT ? KEPT - FORGOTTEN_AT_ONCE : KEPT
+    if (this.#tasks.size <= KEPT && this.#bytes <= KEPT_BYTES && this.#calleeBytes <= CALLEE_BYTES) return
+    const most = lowered(this.#tasks.size, KEPT, AT_ONCE.tasks)
+    const mostBytes = lowered(this.#bytes, KEPT_BYTES, AT_ONCE.bytes)
+    const mostOfCallee = lowered(this.#calleeBytes, CALLEE_BYTES, AT_ONCE.bytes)
+    const isOver = ({ task: { role } }: StoredTask): boolean =>
+      this.#bytes > mostBytes || (role === 'callee' && this.#calleeBytes > mostOfCallee)
     for (const [id, stored] of this.#tasks) {
-      if (this.#tasks.size <= most && this.#bytes <= KEPT_BYTES) return
       if (id === changing || !hasEnded(stored.task)) continue
+      if (this.#tasks.size <= most && !isOver(stored)) continue
       this.#tasks.delete(id)
-      this.#bytes -= stored.bytes
+      this.#weigh(stored, -stored.bytes)
     }
-    for (const stored of this.#tasks.values()) {
-      if (this.#bytes <= KEPT_BYTES) return
-      this.#thin(stored, Math.max(0, (stored.events?.length ?? 0) - 2))
+    for (const [id, stored] of this.#tasks) {
+      // Listeners are about to read the last event of the changing one.
+      const left = id === changing ? 2 : 1
+      if (isOver(stored)) this.#thin(stored, Math.max(0, (stored.events?.length ?? 0) - left))
     }
   }
+}
+
+/** The bound to trim to: lower than the exceeded one. */
+function lowered(now: number, most: number, atOnce: number): number {
+  return now > most ? most - atOnce : most
 }
 
 /** A late answer to an unknown task goes to its caller; the task need not stay for it. */

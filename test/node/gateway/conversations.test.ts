@@ -1,7 +1,15 @@
+import v8 from 'node:v8'
+import vm from 'node:vm'
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import { MAX_HISTORY, MAX_HISTORY_BYTES, historyBytes } from '../../../src/domain/gateway/conversation.js'
+import { earlier } from '../../../src/domain/gateway/conversation-turns.js'
 import type { Message, Part } from '../../../src/domain/gateway/message.js'
+import type { GatewayEvent, GatewayTask } from '../../../src/domain/gateway/task.js'
+import { AnswerLog } from '../../../src/node/gateway/answer-log.js'
+import { Conversations } from '../../../src/node/gateway/conversations.js'
+import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
+import { ManualClock } from '../../support/manual-clock.js'
 import { createMemoryLedger } from '../../support/memory-ledger.js'
 import { TaskService } from '../../../src/node/gateway/task-service.js'
 import type { AgentTask } from '../../../src/ports/agent-runtime.js'
@@ -219,6 +227,54 @@ test('a history is bounded in messages and bytes: large content is left out, and
   t.is(isCut, true)
   t.ok(history.length <= MAX_HISTORY && historyBytes(history) <= MAX_HISTORY_BYTES)
   t.is(history.at(-1)?.parts[0]?.text, `re: ${'38'.repeat(2000)}`)
+})
+
+test('messages of the contexts that were used last hold 8 MiB of memory, and others are read again', async (t: Assert) => {
+  const clock = new ManualClock()
+  const telemetry = new MemoryTelemetry({ clock, level: 'warn', format: 'text', write: () => {} })
+  const reads: string[] = []
+  const text = 'x'.repeat(30_000)
+  const eventOf = (generation: number): GatewayEvent => {
+    const message = { ...says('', { messageId: `m${generation}` }), parts: Array.from({ length: 4 }, () => ({ text })) }
+    return { generation, at: generation, type: 'message', message }
+  }
+  const conversations = new Conversations({
+    index: {
+      inContext: (_owner, id) => ({ tasks: [{ id, agent: 'bot@n', generation: 2 } as GatewayTask], isCut: false }),
+      get: () => undefined,
+      all: () => [].values(),
+      owners: () => [].values()
+    },
+    log: {
+      events: (id) => {
+        reads.push(id)
+        return Promise.resolve([eventOf(1), eventOf(2)])
+      }
+    },
+    answers: new AnswerLog({ clock, ledger: createMemoryLedger(), telemetry })
+  })
+  const look = (context: number) =>
+    conversations.before({ owner: 'token:a', contextId: `c${context}`, agent: 'bot@n' }, 'new')
+  for (let context = 0; context < 100; context++) await look(context)
+  const { messages } = await look(99)
+  t.ok(historyBytes(messages) > 240_000)
+  t.is(reads.length, 100, 'the last one is in memory')
+  const kept = Math.floor(8_388_608 / historyBytes(messages))
+  for (let context = 99; context > 99 - kept; context--) await look(context)
+  t.is(reads.length, 100, `${kept} contexts are in memory`)
+  await look(99 - kept)
+  t.alike(reads.slice(100), [`c${99 - kept}`], 'no more than these')
+})
+
+test('an earlier message that is cut does not keep the whole one in memory', (t: Assert) => {
+  v8.setFlagsFromString('--expose-gc')
+  const collect = vm.runInNewContext('gc') as () => void
+  collect()
+  const before = process.memoryUsage().heapUsed
+  const kept = Array.from({ length: 64 }, (_, at) => earlier(says(`${at} ${'x'.repeat(1024 * 1024)}`)))
+  collect()
+  const bytes = process.memoryUsage().heapUsed - before
+  t.ok(bytes < 8 * 1024 * 1024, `${bytes} bytes for ${kept.length} messages`)
 })
 
 interface Turn {

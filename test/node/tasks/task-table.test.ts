@@ -17,8 +17,9 @@ function table(): { tasks: TaskTable; lines: string[]; clock: ManualClock } {
   return { tasks: new TaskTable({ clock, ids: countingIds(), telemetry }), lines, clock }
 }
 
-/** What tasks may hold: 128 MiB of contents, and a little for the events themselves. */
-const MOST_BYTES = 130 * 1024 * 1024
+const MIB = 1024 * 1024
+/** Bytes that tasks may hold: 32 MiB of contents, and a little for the events themselves. */
+const MOST_BYTES = 34 * MIB
 
 /** Of everything that can be read of the tasks. */
 function bytesOf(tasks: TaskTable): number {
@@ -107,6 +108,7 @@ test('of large reports few stay, of huge ones none, and live tasks together take
   for (const one of many) for (let i = 0; i < 4; i++) tasks.progress(one, report)
   t.ok(bytesOf(tasks) <= MOST_BYTES, `${bytesOf(tasks)} bytes`)
   t.is(tasks.list().length, 1002, 'no live task is forgotten')
+  t.is(tasks.events(many.at(-1) ?? '').at(-1)?.generation, 6, 'the last event of the last change is there')
 })
 
 test('results, errors and descriptions of tasks that have ended take bounded memory', (t) => {
@@ -134,7 +136,7 @@ test('finished tasks are forgotten, oldest first, when there are too many; live 
 
 test('results take bounded memory: the oldest go first, never the one that has just come', (t) => {
   const { tasks } = table()
-  const big = 'x'.repeat(50 * 1024 * 1024)
+  const big = 'x'.repeat(12 * MIB)
   const ids = [1, 2, 3, 4].map(() => {
     const id = tasks.open(opening)
     tasks.complete(id, big)
@@ -145,8 +147,20 @@ test('results take bounded memory: the oldest go first, never the one that has j
     [false, false, true, true]
   )
   const huge = tasks.open(opening)
-  tasks.complete(huge, 'x'.repeat(200 * 1024 * 1024))
+  tasks.complete(huge, 'x'.repeat(50 * MIB))
   t.ok(tasks.get(huge))
+})
+
+test('tasks for other nodes hold 16 MiB, and displace no task of the node itself', (t) => {
+  const { tasks } = table()
+  const own = tasks.open(opening)
+  tasks.complete(own, 'x'.repeat(12 * MIB))
+  for (let i = 0; i < 100; i++) tasks.complete(tasks.open({ ...opening, role: 'callee' }), 'x'.repeat(MIB))
+  t.ok(tasks.get(own), 'the older task of the node itself is still there')
+  t.is(tasks.list().length - 1, 14)
+  // A character above U+00FF holds two bytes.
+  for (let i = 0; i < 100; i++) tasks.complete(tasks.open({ ...opening, role: 'callee' }), '\u0416'.repeat(MIB))
+  t.is(tasks.list().length - 1, 7)
 })
 
 test('a follower of a task gets each change of that task, and of no other, until it stops', (t) => {

@@ -1,4 +1,5 @@
-import { RE2JS } from 're2js'
+import { createRequire } from 'node:module'
+import type { RE2JS } from 're2js'
 import { NodeError } from '../../../kit/errors.js'
 import { isRecord } from '../../../kit/json.js'
 import { inputOf } from '../../../domain/gateway/content.js'
@@ -123,5 +124,8 @@ export function guardedText(value: unknown): string {
 }
 
 function compiled({ maxLength, deny }: GuardrailRules): CompiledGuardrail {
-  return { maxLength, deny: deny.map((pattern) => RE2JS.compile(pattern)) }
+  if (deny.length === 0) return { maxLength, deny: [] }
+  // Most nodes have no pattern, and its tables stay in memory.
+  const { RE2JS: Engine } = createRequire(import.meta.url)('re2js') as { readonly RE2JS: typeof RE2JS }
+  return { maxLength, deny: deny.map((pattern) => Engine.compile(pattern)) }
 }

@@ -96,7 +96,7 @@ export class ContextConnection {
     )
     clock.clear(timer)
     const { completions, resources: able } = this.#deps.client.getServerCapabilities() ?? {}
-    this.#index = readIndex({
+    this.#index = await readIndex({
       resources,
       templates,
       prompts,

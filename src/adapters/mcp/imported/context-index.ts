@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import { isSpecType } from '@modelcontextprotocol/server'
 import { canonicalJson, isRecord, jsonFault } from '../../../kit/json.js'
 import { shown } from '../../../kit/text.js'
 import { metaOf } from './imported-result.js'
@@ -53,28 +52,27 @@ export const NO_CONTEXT: ContextIndex = {
 /** The member of each kind of item that identifies it. */
 export const KEYS = { resources: 'uri', templates: 'uriTemplate', prompts: 'name' } as const
 
-/** Clients refuse a whole list for one item of another shape. */
-const IS_VALID: Readonly<Record<ContextKind, (item: unknown) => boolean>> = {
-  resources: isSpecType.Resource,
-  templates: isSpecType.ResourceTemplate,
-  prompts: isSpecType.Prompt
-}
-
 /** A kind of item. */
 export type ContextKind = keyof typeof KEYS
 
+/** Has an item the shape of its kind? Clients refuse a whole list for one item of another shape. */
+type ItemChecks = Readonly<Record<ContextKind, (item: unknown) => boolean>>
+
 /**
  * Reads an index of a server or a peer: unknown members and items of a wrong shape are dropped. Of two items with one
- * key the first counts. Never throws.
+ * key the first counts. Never rejects.
  */
-export function readIndex(value: unknown): ContextIndex {
+export async function readIndex(value: unknown): Promise<ContextIndex> {
   if (!isRecord(value)) return NO_CONTEXT
+  // A node that reads no index, as most do, keeps the schemas of the library out of its memory.
+  const { isSpecType } = await import('@modelcontextprotocol/server')
+  const checks = { resources: isSpecType.Resource, templates: isSpecType.ResourceTemplate, prompts: isSpecType.Prompt }
   const { completes, watches, instructions } = value
   const budget = { bytes: MAX_INDEX_BYTES }
   return {
-    resources: itemsOf(value, 'resources', budget),
-    templates: itemsOf(value, 'templates', budget),
-    prompts: itemsOf(value, 'prompts', budget),
+    resources: itemsOf(value, 'resources', { budget, checks }),
+    templates: itemsOf(value, 'templates', { budget, checks }),
+    prompts: itemsOf(value, 'prompts', { budget, checks }),
     completes: completes === true,
     watches: watches === true,
     instructions: instructionsOf(instructions)
@@ -99,12 +97,12 @@ export function indexHash(index: ContextIndex): string {
 function itemsOf(
   value: Readonly<Record<string, unknown>>,
   kind: ContextKind,
-  budget: { bytes: number }
+  { budget, checks }: { readonly budget: { bytes: number }; readonly checks: ItemChecks }
 ): readonly ContextItem[] {
   const given: unknown = value[kind]
   const items = new Map<unknown, ContextItem>()
   for (const one of Array.isArray(given) ? (given as readonly unknown[]) : []) {
-    const item = isRecord(one) ? itemOf(one, kind) : null
+    const item = isRecord(one) ? itemOf(one, kind, checks[kind]) : null
     if (item === null || items.has(item[KEYS[kind]])) continue
     budget.bytes -= bytesOf(item)
     if (budget.bytes < 0 || items.size >= MAX_LISTED[kind]) break
@@ -114,7 +112,11 @@ function itemsOf(
 }
 
 /** null: it cannot be offered. */
-function itemOf(given: Readonly<Record<string, unknown>>, kind: ContextKind): ContextItem | null {
+function itemOf(
+  given: Readonly<Record<string, unknown>>,
+  kind: ContextKind,
+  isValid: (item: unknown) => boolean
+): ContextItem | null {
   const key = given[KEYS[kind]]
   const maxKey = kind === 'prompts' ? MAX_NAME : MAX_URI
   if (typeof key !== 'string' || key === '' || key.length > maxKey || !key.isWellFormed()) return null
@@ -136,7 +138,7 @@ function itemOf(given: Readonly<Record<string, unknown>>, kind: ContextKind): Co
     ...metaOf(_meta)
   }
   const fits = (one: unknown): boolean =>
-    jsonFault(one) === null && bytesOf(one) <= MAX_ITEM_BYTES && IS_VALID[kind](one)
+    jsonFault(one) === null && bytesOf(one) <= MAX_ITEM_BYTES && isValid(one)
   return [whole, basic].find(fits) ?? null
 }
 

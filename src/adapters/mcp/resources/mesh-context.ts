@@ -211,7 +211,7 @@ export class MeshContext {
     const answer = await this.#listed(address, signal)
     // A list is no reason to ask a person again and again: it is asked for when the card names another.
     if (answer === ASKS_PERSON) return void Object.assign(known, { index: null, fetched: hash, bytes: 0 })
-    const index = readIndex(answer)
+    const index = await readIndex(answer)
     const bytes = Buffer.byteLength(JSON.stringify(index))
     const others = [...this.#known.values()].reduce((sum, one) => sum + (one === known ? 0 : one.bytes), 0)
     const isFit = others + bytes <= MAX_INDEXES_BYTES

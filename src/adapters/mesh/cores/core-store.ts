@@ -6,7 +6,7 @@ import Rache from 'rache'
  * Bytes of the table in memory of a store. Its engine keeps up to two, of 64 MiB each by default: a peer that makes a
  * node fetch 128 MiB made it take as much memory. A start also reads back less.
  */
-const TABLE_BYTES = 8 * 1024 * 1024
+const TABLE_BYTES = 4 * 1024 * 1024
 /** Threads that merge the tables of a store. Each has buffers of its own. */
 const BACKGROUND_JOBS = 2
 /**

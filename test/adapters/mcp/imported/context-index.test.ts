@@ -33,22 +33,22 @@ test('an index of any content is read within its bounds, and read again it is th
   const index = fc.record({ resources: list, templates: list, prompts: list, completes: fc.jsonValue() })
   await holds(
     t,
-    fc.property(fc.oneof(index, fc.jsonValue()), (given) => {
-      const read = readIndex(given)
-      const again = readIndex(JSON.parse(JSON.stringify(read)))
+    fc.asyncProperty(fc.oneof(index, fc.jsonValue()), async (given) => {
+      const read = await readIndex(given)
+      const again = await readIndex(JSON.parse(JSON.stringify(read)))
       return jsonFault(read, RESULT_LIMITS) === null && indexHash(again) === indexHash(read)
     }),
     300
   )
 })
 
-test('a huge index is cut, and its items lose members that are too large', (t: Assert) => {
+test('a huge index is cut, and its items lose members that are too large', async (t: Assert) => {
   const many = Array.from({ length: 5000 }, (_, at) => ({ uri: `x://${at}`, name: 'x' }))
-  t.is(readIndex({ resources: many }).resources.length, MAX_LISTED.resources)
+  t.is((await readIndex({ resources: many })).resources.length, MAX_LISTED.resources)
   const wide = Array.from({ length: 500 }, (_, at) => ({ uri: `x://${at}/${'y'.repeat(4000)}` }))
-  const { resources } = readIndex({ resources: wide })
+  const { resources } = await readIndex({ resources: wide })
   t.ok(resources.length > 100 && JSON.stringify(resources).length <= MAX_INDEX_BYTES)
-  t.alike(readIndex({ resources: [{ uri: `x://${'y'.repeat(5000)}`, name: 'long' }] }), NO_CONTEXT)
+  t.alike(await readIndex({ resources: [{ uri: `x://${'y'.repeat(5000)}`, name: 'long' }] }), NO_CONTEXT)
   const heavy = {
     uri: 'x://1',
     name: 'one',
@@ -56,12 +56,12 @@ test('a huge index is cut, and its items lose members that are too large', (t: A
     icons: [],
     description: 'd'.repeat(9000)
   }
-  const [one] = readIndex({ resources: [heavy] }).resources
+  const [one] = (await readIndex({ resources: [heavy] })).resources
   t.alike([one?.['name'], one?.['_meta'], String(one?.['description']).length], ['one', undefined, 1024])
 })
 
-test('names that imitate others by invisible letters are cleaned, and of two items with one key the first counts', (t: Assert) => {
-  const { resources, prompts } = readIndex({
+test('names that imitate others by invisible letters are cleaned, and of two items with one key the first counts', async (t: Assert) => {
+  const { resources, prompts } = await readIndex({
     resources: [
       { uri: 'x://1', name: 'safe\u202e\nname' },
       { uri: 'x://1', name: 'another' },
@@ -73,7 +73,7 @@ test('names that imitate others by invisible letters are cleaned, and of two ite
   t.alike(prompts, [{ name: 'p', arguments: [{ name: 'a' }] }])
 })
 
-test('members that the protocol refuses are dropped: clients refuse a whole list for one', (t: Assert) => {
+test('members that the protocol refuses are dropped: clients refuse a whole list for one', async (t: Assert) => {
   for (const wrong of [
     { annotations: { priority: 7 } },
     { annotations: { audience: ['everybody'] } },
@@ -81,7 +81,7 @@ test('members that the protocol refuses are dropped: clients refuse a whole list
     { icons: [{ src: 'x:y', sizes: '48x48' }] }
   ]) {
     const item = { name: 'one', ...wrong }
-    const { resources, templates, prompts } = readIndex({
+    const { resources, templates, prompts } = await readIndex({
       resources: [{ ...item, uri: 'x://1' }],
       templates: [{ ...item, uriTemplate: 'x://{a}' }],
       prompts: [{ ...item, arguments: [] }]
@@ -91,5 +91,5 @@ test('members that the protocol refuses are dropped: clients refuse a whole list
     t.ok(prompts.length === 1 && prompts.every(isSpecType.Prompt))
   }
   const right = { uri: 'x://1', name: 'one', annotations: { priority: 0.5 }, icons: [{ src: 'x:y' }] }
-  t.alike(readIndex({ resources: [right] }).resources, [right])
+  t.alike((await readIndex({ resources: [right] })).resources, [right])
 })

@@ -1,3 +1,5 @@
+import { duplexPair } from 'node:stream'
+import NoiseSecretStream from '@hyperswarm/secret-stream'
 import test from 'brittle'
 import type { Assert } from 'brittle'
 import c from 'compact-encoding'
@@ -60,6 +62,25 @@ function batch(messages: readonly Uint8Array[]): Uint8Array {
     ...messages.flatMap((message) => [...c.encode(c.uint, message.byteLength), ...message])
   ])
 }
+
+test('a stranger that states a message of 16 MiB is cut at its first bytes', async (t) => {
+  const [one, other] = duplexPair()
+  const ends = [new NoiseSecretStream(true, one), new NoiseSecretStream(false, other)] as const
+  for (const end of ends) end.on('error', () => {})
+  t.teardown(() => ends.forEach((end) => end.destroy()))
+  await Promise.all(ends.map((end) => end.opened))
+  const [, stream] = ends
+  const faults: string[] = []
+  const guard = new FrameGuard(stream, systemClock(), (reason) => {
+    faults.push(reason)
+    stream.destroy()
+  })
+  one.write(Uint8Array.of(0xff, 0xff, 0xff, ...new Uint8Array(100)))
+  await untilClosed(stream)
+  t.alike(faults, ['a stranger sent too much'])
+  guard.trust()
+  t.is(other.listenerCount('data'), 1, 'the guard no longer reads the bytes below a trusted stream')
+})
 
 test('batches inside batches, which overflow the stack of the multiplexer, end the stream and nothing else', async (t) => {
   const { peer, stream, faults } = await guarded(t)
