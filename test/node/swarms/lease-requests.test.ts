@@ -72,7 +72,7 @@ test('a question of an agent fails its item with the question, in each spelling,
     const [outcome] = ended
     if (wanted === null) t.alike(outcome, { ok: true, result })
     else if (outcome?.ok === false)
-      t.ok(outcome.error.isFinal === true && wanted.test(outcome.error.message), outcome.error.message)
+      t.alike([outcome.error.isFinal, wanted.test(outcome.error.message)], [true, true], outcome.error.message)
     else t.fail(`no failure: ${JSON.stringify(outcome)}`)
   }
 })
