@@ -71,7 +71,7 @@ test('a question of an agent fails its item with the question, in each spelling,
     for (let turn = 0; turn < 10; turn++) await Promise.resolve()
     const [outcome] = ended
     if (wanted === null) t.alike(outcome, { ok: true, result })
-    else if (outcome?.ok === false)
+    else if (outcome !== undefined && !outcome.ok)
       t.alike([outcome.error.isFinal, wanted.test(outcome.error.message)], [true, true], outcome.error.message)
     else t.fail(`no failure: ${JSON.stringify(outcome)}`)
   }
