@@ -258,9 +258,8 @@ class Listener implements HttpListener {
     { request, connection, exchange, expects }: ListenedRequest,
     error: HttpError
   ): Promise<ReadBody> | null {
-    // A client that waits for 100 Continue sends no body, unless its reading began.
-    const isSent = expects === null || (error instanceof TooLarge && error.read.length > 0)
-    if (!isSent || error.shape !== null) return null
+    const begun = error instanceof TooLarge ? error.read.length : 0
+    if ((expects !== null && begun === 0) || error.shape !== null) return null
     const { method = '', url = '' } = request
     const { path } = targetOf(url)
     const maxBytes = this.#service?.table.find(path)?.refusedBodyBytes?.({ method, path }) ?? 0

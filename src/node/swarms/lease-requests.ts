@@ -1,8 +1,9 @@
 import { wait, type Clock } from '../../kit/clock.js'
 import { asNodeError, NodeError, type ErrorBody, type ErrorCode } from '../../kit/errors.js'
 import type { NodeId } from '../../kit/ids.js'
-import { isRecord } from '../../kit/json.js'
+import { isRecord, writtenJson } from '../../kit/json.js'
 import { givenText } from '../../kit/schema/text.js'
+import { shown } from '../../kit/text.js'
 import type { Hash } from '../../kit/sign.js'
 import { isNotTaken, isRefusal } from '../../domain/reliable/repeat.js'
 import { votersDigest } from '../../domain/swarm/coordination.js'
@@ -11,6 +12,7 @@ import type { LedgerChange } from '../../ports/ledger.js'
 import { OPERATOR, parseAddress } from '../../domain/card/card.js'
 import type { Answer, AskedLease } from '../requests/caller/request-codec.js'
 import { ENDINGS } from '../../domain/task/outcome.js'
+import { isEnd, MAX_STATED_REASON, type StatedState, statedState } from '../../domain/task/stated.js'
 import type { PeerTable } from '../peers/peer-table.js'
 import type { Asked, Requests } from '../requests/caller/requests.js'
 import type { SwarmHead, SwarmLease } from './store.js'
@@ -288,6 +290,8 @@ export class LeaseRequests {
   }
 
   #completed(open: OpenLease, result: unknown): void {
+    const stated = statedState(result)
+    if (stated !== null && !isEnd(stated)) return this.#failed(open, unanswered(stated))
     const fault = this.#swarm.fault(open.lease, result)
     if (fault !== null && open.givenBy !== null) this.#lost(open, fault.toBody())
     else if (fault !== null) this.#failed(open, fault.toBody())
@@ -317,6 +321,13 @@ export class LeaseRequests {
   #kept(lease: SwarmLease, { data, ...bare }: ErrorBody): ErrorBody {
     return data === undefined || this.#swarm.fault(lease, data) !== null ? bare : { ...bare, data }
   }
+}
+
+/** A question of an agent is no result. A swarm has no answer, so another run would ask it again. */
+function unanswered({ state, message: question = '' }: StatedState): ErrorBody {
+  const asked = shown(typeof question === 'string' ? question : writtenJson(question), MAX_STATED_REASON)
+  const message = `the agent asks, and a swarm gives no answer (${state}): ${asked}`
+  return { ...new NodeError('TASK_FAILED', message, { retryable: false }).toBody(), isFinal: true }
 }
 
 /** Adds the refused input of a sub-task, which the request of the swarm does not show. */
