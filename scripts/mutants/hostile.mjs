@@ -65,7 +65,7 @@ export const HOSTILE_MUTANTS = [
     find: 'writer === self || isAlone(writer))',
     put: 'writer === self || !isAlone(writer))',
     test: 'node/documents/fetch-share',
-    title: 'streams of a member, however many, together get 4 MiB a second'
+    title: 'streams of a member, however many, together get 2 MiB a second'
   },
   {
     name: 'a stream does not rest',
