@@ -60,12 +60,28 @@ export const HOSTILE_MUTANTS = [
     title: 'all trees of a store together hold 512 blocks in memory'
   },
   {
+    name: 'a stranger may state a message of any length',
+    file: 'src/adapters/mesh/links/frame-guard.ts',
+    find: 'this.#bytes + stream._len > STRANGER_BYTES',
+    put: 'this.#bytes > STRANGER_BYTES',
+    test: 'adapters/mesh/links/frame-guard',
+    title: 'a stranger that states a message of 16 MiB is cut'
+  },
+  {
+    name: 'tasks for other nodes may fill the table',
+    file: 'src/node/tasks/task-table.ts',
+    find: "role === 'callee' && this.#calleeBytes > mostOfCallee",
+    put: "role === 'callee' && this.#bytes > mostBytes",
+    test: 'node/tasks/task-table',
+    title: 'tasks for other nodes hold 16 MiB'
+  },
+  {
     name: 'documents of a member come as fast as they can',
     file: 'src/node/documents/fetch-share.ts',
     find: 'writer === self || isAlone(writer))',
     put: 'writer === self || !isAlone(writer))',
     test: 'node/documents/fetch-share',
-    title: 'streams of a member, however many, together get 4 MiB a second'
+    title: 'streams of a member, however many, together get 2 MiB a second'
   },
   {
     name: 'a stream does not rest',

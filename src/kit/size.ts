@@ -5,7 +5,7 @@ export const BYTES_PER_TOKEN = 4
 const NODE_BYTES = 16
 
 /** A text with such a character holds two bytes for each of its characters. */
-const WIDE = /[^\u0000-\u00ff]/
+const WIDE = /[\u0100-\uffff]/
 /** Shorter texts count one byte a character: their cost is that of the value. */
 const SHORT_TEXT = 64
 

@@ -4,6 +4,8 @@ declare module 'hypercore-storage' {
     readonly writeBufferSize?: number
     /** Threads that write tables out and merge them. Default 6. */
     readonly maxBackgroundJobs?: number
+    /** -1 (default): all. */
+    readonly maxOpenFiles?: number
   }
 
   /** The database of a Corestore, in one directory. It is opened with the store. */

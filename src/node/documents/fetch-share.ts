@@ -2,7 +2,7 @@ import type { NodeId } from '../../kit/ids.js'
 import type { BusyShareDeps } from '../peers/busy-share.js'
 
 /** Bytes of a member's documents that are requested per second, and at once after a pause. */
-const SHARE = { perSecond: 4_194_304, burst: 1_048_576 } as const
+const SHARE = { perSecond: 2_097_152, burst: 1_048_576 } as const
 
 /** Dependencies of {@link FetchShare}. */
 export interface FetchShareDeps extends Omit<BusyShareDeps, 'limit'> {

@@ -14,7 +14,7 @@ import { sizeOf } from '../../kit/size.js'
 
 /** Tasks kept; the oldest ended ones are evicted first. */
 const KEPT = 5000
-/** Tasks and bytes evicted at once when the table is full. Each eviction iterates over the free slots of earlier ones. */
+/** Evicted at once when the table is full. Each eviction iterates over the free slots of earlier ones. */
 const AT_ONCE = { tasks: 100, bytes: 1024 * 1024 }
 /**
  * Bytes kept of descriptions, results, errors and progress. Ended tasks are evicted first, then progress of the other
@@ -59,7 +59,7 @@ export class TaskTable {
   readonly #followers = new TransientMap<string, Emitter<Task>>()
   readonly #onFault: (error: unknown) => void
   #bytes = 0
-  /** Those of tasks for other nodes. */
+  /** Bytes of the tasks for other nodes. */
   #calleeBytes = 0
 
   constructor(deps: { readonly clock: Clock; readonly ids: IdSource; readonly telemetry: Telemetry }) {

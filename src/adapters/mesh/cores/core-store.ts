@@ -7,6 +7,8 @@ import Rache from 'rache'
  * node fetch 128 MiB made it take as much memory. A start also reads back less.
  */
 const TABLE_BYTES = 4 * 1024 * 1024
+/** Open files of a store. By default it keeps all open, and a member can make a node keep 64. */
+const MAX_OPEN_FILES = 512
 /** Threads that merge the tables of a store. Each has buffers of its own. */
 const BACKGROUND_JOBS = 2
 /**
@@ -18,7 +20,11 @@ const MAX_CACHED_BLOCKS = 512
 
 /** The store of a directory, which is opened by its `ready`. */
 export function coreStore(dir: string, options: CorestoreOptions = {}): Corestore {
-  const storage = new CoreStorage(dir, { writeBufferSize: TABLE_BYTES, maxBackgroundJobs: BACKGROUND_JOBS })
+  const storage = new CoreStorage(dir, {
+    writeBufferSize: TABLE_BYTES,
+    maxBackgroundJobs: BACKGROUND_JOBS,
+    maxOpenFiles: MAX_OPEN_FILES
+  })
   return new Corestore(storage, { ...options, globalCache: new Rache({ maxSize: MAX_CACHED_BLOCKS }) })
 }
 

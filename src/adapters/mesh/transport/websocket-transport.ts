@@ -11,8 +11,13 @@ import type { WebSocketAcceptor } from './websocket-server.js'
 
 /** Milliseconds until a handshake is done, at most. */
 const HANDSHAKE_MS = 10_000
-/** Handshakes of strangers under way, at most; the oldest ends for a further one, which may be of a member. */
+/**
+ * Handshakes of strangers under way, and second streams of peers that have sent nothing, at most; the oldest ends for a
+ * further one, which may be of a member.
+ */
 const MAX_HANDSHAKES = 32
+/** Bytes of the first message of a second stream, at most: before it is complete, nothing else bounds it. */
+const FIRST_MESSAGE_BYTES = 262_144
 /** Addresses of one peer that are tried at once, at most. */
 const MAX_ADDRESSES = 4
 
@@ -180,14 +185,16 @@ export class WebSocketTransport implements StreamTransport {
     if (oldest?.destroyed === true) this.#handshakes.delete(oldest)
     this.#handshakes.add(bytes)
     const stream = await this.#secure(bytes, null)
+    const isUsed = stream !== null && (await this.#isUsed(stream, bytes))
     this.#handshakes.delete(bytes)
-    if (stream === null) return
+    if (stream !== null && (!isUsed || !this.#opened(keyToText(stream.remotePublicKey), stream))) stream.destroy()
+  }
+
+  async #isUsed(stream: NoiseStream, bytes: WebSocketBytes): Promise<boolean> {
     const peer = keyToText(stream.remotePublicKey)
-    const former = this.#streams.get(peer)
-    const isRefused = peer === this.#nodeId || !this.#admits(peer, 'in')
+    if (peer === this.#nodeId || !this.#admits(peer, 'in')) return false
     // A peer that looked for another node here ends the new stream, and still uses the former.
-    if (!isRefused && former?.isInitiator === false && !(await hasSpoken(stream, bytes))) return
-    if (isRefused || !this.#opened(peer, stream)) stream.destroy()
+    return this.#streams.get(peer)?.isInitiator !== false || (await hasSpoken(stream, bytes, this.#deps.clock))
   }
 
   /** The stream after its handshake; null when it failed or took too long. `signal`: of a dialled one, ends it. */
@@ -235,16 +242,23 @@ function failed(fault: string): Dialled {
   return { stream: null, peer: null, fault }
 }
 
-/** Resolves with true when the peer sends, as it does on a stream that it keeps; with false when the stream closes. */
-function hasSpoken(stream: NoiseStream, bytes: WebSocketBytes): Promise<boolean> {
-  stream.setTimeout(HANDSHAKE_MS)
+/**
+ * Resolves with true when the peer sends, as it does on a stream that it keeps; with false when the stream closes, at
+ * the latest after 10 s.
+ */
+function hasSpoken(stream: NoiseStream, bytes: WebSocketBytes, clock: Clock): Promise<boolean> {
+  const timer = clock.after(HANDSHAKE_MS, () => stream.destroy())
   return new Promise((resolve) => {
-    const look = (): void => {
-      if (stream.rawBytesRead === 0) return
+    const end = (isSpoken: boolean): void => {
+      clock.clear(timer)
       bytes.off('data', look)
-      resolve(true)
+      resolve(isSpoken)
     }
-    stream.once('close', () => resolve(false))
+    const look = (): void => {
+      if (stream._len > FIRST_MESSAGE_BYTES) stream.destroy()
+      else if (stream.rawBytesRead > 0) end(true)
+    }
+    stream.once('close', () => end(false))
     bytes.on('data', look)
     look()
   })

@@ -288,10 +288,10 @@ class InboundCall {
 }
 
 /**
- * Bytes of answers for a member while others are served as well. To read and make 4 MiB takes about a quarter of a
+ * Bytes of answers for a member while others are served as well. To read and make 2 MiB takes about an eighth of a
  * second.
  */
-const SHARE = { perSecond: 4_194_304, burst: 4_194_304 } as const
+const SHARE = { perSecond: 2_097_152, burst: 1_048_576 } as const
 /** The least bytes that an answer counts for: even an empty answer takes time. */
 const LEAST_BYTES = 4096
 /** Delay before the next check whether others are served, in milliseconds. */

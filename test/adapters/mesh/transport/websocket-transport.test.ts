@@ -1,9 +1,11 @@
 import net, { type AddressInfo } from 'node:net'
+import NoiseSecretStream from '@hyperswarm/secret-stream'
 import test from 'brittle'
 import type { NoiseStream } from 'hyperswarm'
 import { WebSocket } from 'ws'
 import type { WebSocketBytes } from '../../../../src/adapters/mesh/transport/websocket-bytes.js'
 import { dialWebSocket } from '../../../../src/adapters/mesh/transport/websocket-client.js'
+import { systemClock } from '../../../../src/adapters/system/system-clock.js'
 import { keyToText, type NodeId } from '../../../../src/kit/ids.js'
 import { ManualClock } from '../../../support/manual-clock.js'
 import { streamTransportContract } from '../../../contracts/stream-transport.js'
@@ -34,6 +36,49 @@ test('of silent strangers 32 wait, for 10 s and not beyond the end of the server
   const { closed } = await silent(server.url)
   await server.transport.close()
   await closed
+})
+
+test('second streams of a peer that sends nothing are bounded in number, time and bytes', async (t) => {
+  const clock = new ManualClock()
+  const server = await webSocketWorld(t)({ clock })
+  const seen: NoiseStream[] = []
+  const first = new Promise<void>((resolve) =>
+    server.transport.onStream((stream) => {
+      stream.on('error', () => {})
+      seen.push(stream)
+      resolve()
+    })
+  )
+  await server.transport.listen()
+  const keyPair = NoiseSecretStream.keyPair()
+  const dial = { isForeign: false, clock: systemClock(), signal: new AbortController().signal }
+  const open = async () => {
+    const bytes = await dialWebSocket(server.url, dial)
+    const stream = new NoiseSecretStream(true, bytes, { keyPair })
+    stream.on('error', () => {})
+    const closed = new Promise<void>((resolve) => stream.once('close', () => resolve()))
+    await stream.opened
+    return { bytes, stream, closed }
+  }
+  /** A part of a message is none, and gives no more time. */
+  const dribble = async (length: number) => {
+    const opened = await open()
+    opened.bytes.write(Uint8Array.of(length & 255, (length >> 8) & 255, length >> 16))
+    const timer = setInterval(() => opened.bytes.write(Uint8Array.of(1)), 500)
+    void opened.closed.then(() => clearInterval(timer))
+    t.teardown(() => opened.stream.destroy())
+    return opened
+  }
+  const used = await open()
+  await first
+  await (await dribble(16_777_215)).closed
+  const waiting: Awaited<ReturnType<typeof open>>[] = []
+  for (let at = 0; at < 40; at++) waiting.push(await dribble(100_000))
+  await Promise.all(waiting.slice(0, 8).map(({ closed }) => closed))
+  t.is(waiting.filter(({ stream }) => !stream.destroyed).length, 32)
+  clock.advance(10_000)
+  await Promise.all(waiting.map(({ closed }) => closed))
+  t.alike([seen.length, used.stream.destroyed], [1, false])
 })
 
 test('closing a listener ends its open sockets, also one that a client does not end after its refusal', async (t) => {

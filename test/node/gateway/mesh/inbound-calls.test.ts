@@ -71,7 +71,7 @@ test('of a member that reads nothing one answer is made, and the others once tha
   await scene.pass(0)
   t.is(scene.bytesTo('bob'), MIB, 'nobody else waits for her')
   scene.full.delete('eve')
-  await scene.pass(20_000)
+  await scene.pass(35_000)
   t.is(scene.sent.filter(({ peer }) => peer === 'eve').length, MAX_CALLS)
   t.alike(
     scene.sent.filter(({ peer }) => peer === 'eve').map(({ part }) => part.id),
@@ -134,8 +134,8 @@ test('a member over its share waits while others are served, and takes all that 
   ask()
   await scene.pass(1000)
   const shared = scene.bytesTo('eve')
-  t.ok(shared >= 4 * MIB && shared <= 10 * MIB, `${shared / MIB} MiB in a second: 4 at once and 4 a second`)
-  await scene.pass(20_000)
+  t.ok(shared >= 2 * MIB && shared <= 5 * MIB, `${shared / MIB} MiB in a second: 1 at once and 2 a second`)
+  await scene.pass(35_000)
   t.is(scene.bytesTo('eve'), MAX_CALLS * MIB, 'all of it comes')
   scene.alone = true
   ask()
