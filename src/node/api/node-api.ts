@@ -130,6 +130,7 @@ export function statusInfo(host: ApiHost): StatusInfo {
     version: facts.version,
     home: facts.home,
     network: facts.network,
+    reach: node.deps.reach?.info() ?? null,
     websocket: facts.websocket ?? null,
     websocketUrls: node.deps.settings.websocketUrls ?? [],
     mesh: {

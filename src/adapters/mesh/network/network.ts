@@ -4,7 +4,8 @@ import type { KeyPair } from 'hyperswarm'
 import { messageOf, NodeError } from '../../../kit/errors.js'
 import type { NodeId } from '../../../kit/ids.js'
 import type { Clock, Timer } from '../../../kit/clock.js'
-import { AddressedDht, type KnownAddresses } from './known-addresses.js'
+import type { KnownAddresses } from './known-addresses.js'
+import { type DialRecord, RecordedDht } from './dial-record.js'
 import type { Rendezvous } from '../pairing/pairing-swarm.js'
 import { HyperswarmTransport } from '../transport/hyperswarm-transport.js'
 import { JoinedTransport } from '../transport/joined-transport.js'
@@ -50,6 +51,9 @@ export interface Network {
   readonly dht: HyperDHT
   /** Can other nodes be found? */
   readonly state: NetworkState
+  readonly dials: Pick<DialRecord, 'of' | 'failed'>
+  /** Does this node serve WebSockets, or dial them all the time? */
+  readonly hasWebSockets: boolean
   /** Opens the transport of a node with this key pair. Its owner closes it. */
   openTransport(keyPair: KeyPair): NodeTransport
   /** Asks this for the WebSocket URLs of a peer before it dials them. */
@@ -86,13 +90,14 @@ export async function openNetwork(options: NetworkOptions, clock: Clock): Promis
   const bootstrap = await openBootstrap(options, clock)
   const { known } = options
   const port = known?.port ?? null
-  const dht = new AddressedDht(
+  const dht = new RecordedDht(
     { ...addressing(options), ...(port === null ? {} : { port }), connectionKeepAlive: KEEP_ALIVE_MS },
     (peer) => (state.isAnswering() ? [] : (known?.of(peer) ?? []))
   )
   const { acceptor = null, via = [] } = options.websocket ?? {}
   const hasWebSockets = acceptor !== null || via.length > 0
-  const state: Reachability = new Reachability({ kind: options.kind, dht, clock, hasWebSockets })
+  const isDeclared = options.kind === 'private' && !options.behindNat
+  const state: Reachability = new Reachability({ kind: options.kind, dht, clock, isDeclared, hasWebSockets })
   const close = async (): Promise<void> => {
     state.close()
     await bootstrap?.close()
@@ -108,6 +113,8 @@ export async function openNetwork(options: NetworkOptions, clock: Clock): Promis
   return {
     dht,
     state: withVia(state, () => transports.via()),
+    dials: dht.dials,
+    hasWebSockets,
     ...transports,
     serving: () => bootstrap?.serving() ?? false,
     onTakeover: (listener) => bootstrap?.onTakeover(listener),
@@ -146,6 +153,7 @@ function openTransports(
 function withVia(state: Reachability, via: () => readonly ViaState[]): NetworkState {
   return {
     problems: () => [...via().flatMap(viaProblem), ...state.problems()],
+    info: () => state.info(),
     isAnswering: () => state.isAnswering(),
     look: () => state.look(),
     onChange: (listener) => state.onChange(listener)
