@@ -11,7 +11,9 @@ import type { NodeStore } from '../ports/storage.js'
 import { toAgentJson } from '../adapters/agents/schemas/agent-json.js'
 import { createSchemaCompiler } from '../adapters/agents/schemas/compile-schema.js'
 import type { DocumentCores } from '../adapters/mesh/documents/document-cores.js'
+import type { Network } from '../adapters/mesh/network/network.js'
 import type { NetworkState } from '../adapters/mesh/network/reachability.js'
+import type { ReachSource } from '../ports/network/reach.js'
 import type { LogMarks } from '../adapters/mesh/log/log-marks.js'
 import { foundMesh, joinMesh, reopenMesh } from '../adapters/mesh/network/mesh.js'
 import type { Mesh, MeshNode, MeshDeps, MeshState } from '../adapters/mesh/network/mesh-node.js'
@@ -329,7 +331,7 @@ interface OpenedMesh {
   /** Call once the node is up: later errors do not count as a failed start. */
   onUp(): Promise<void>
   /** The network below it; `look` brings it up to date. */
-  readonly reach: NetworkState
+  readonly reach: Pick<NetworkState, 'look'> & ReachSource
 }
 
 function skewListener({ documents, clock, telemetry }: OpenHome): NonNullable<MeshDeps['onClock']> {
@@ -380,7 +382,16 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
   keepMark(mesh, home)
   keepState(mesh, home)
   const logState = logStateOf(mesh, await openLogMarks(home, { mesh, store: home.store, documents }))
-  return { mesh, logState, sockets, onUp: () => care.up(mesh.log.view()), reach: network.state }
+  return { mesh, logState, sockets, onUp: () => care.up(mesh.log.view()), reach: reachOf(network, mesh) }
+}
+
+function reachOf({ state, examine }: Network, { links }: MeshNode): OpenedMesh['reach'] {
+  const aheadMs = (peer: NodeId): number | null => links.clocks().find((one) => one.peer === peer)?.aheadMs ?? null
+  return {
+    info: () => state.info(),
+    look: () => state.look(),
+    examine: async (peer) => ({ ...(await examine(peer)), clockAheadMs: aheadMs(peer) })
+  }
 }
 
 /** Writes each new state of the mesh. */

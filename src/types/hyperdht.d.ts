@@ -126,6 +126,8 @@ declare module 'hyperdht' {
     connect(remotePublicKey: Uint8Array, options?: DhtConnectOptions): NoiseSecretStream
     createServer(options?: DhtServerOptions, onConnection?: (stream: NoiseSecretStream) => void): DhtServer
     lookup(topic: Uint8Array): DhtQuery<LookupReply>
+    /** Nodes at which a key is announced. */
+    findPeer(publicKey: Uint8Array): DhtQuery<{ readonly from: DhtAddress }>
     announce(topic: Uint8Array, keyPair: KeyPair, relayAddresses?: readonly DhtAddress[]): DhtQuery<LookupReply>
     unannounce(topic: Uint8Array, keyPair: KeyPair): Promise<void>
     /** `to`: the address of this node, as the asked one sees it. */

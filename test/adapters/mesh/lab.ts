@@ -340,6 +340,7 @@ export function labNetwork(bootstrap: readonly DhtAddress[]): {
       serving: () => false,
       dials: new DialRecord(),
       hasWebSockets: false,
+      examine: async () => ({ isAnnounced: null, udp: null, webSockets: [] }),
       state: {
         problems: () => [],
         info: () => ({ dht: null, nat: { kind: 'unknown', since: '' }, address: null }),

@@ -1,27 +1,11 @@
 import type { DhtConnectOptions } from 'hyperdht'
 import type { NoiseStream } from 'hyperswarm'
 import { keyToText, type NodeId } from '../../../kit/ids.js'
-import type { NatKind } from '../../../ports/network/reach.js'
+import type { DialEnd, DialFault, NatKind } from '../../../ports/network/reach.js'
 import { AddressedDht } from './known-addresses.js'
 
 /** Peers with a recorded dial; the one dialled longest ago is dropped. */
 export const MAX_RECORDED = 256
-
-/**
- * Why a dial by the DHT opened no stream. `not-found`: nobody announces the key. `silent`: it is announced, and does
- * not answer. `not-punched`: it answers by way of the DHT, and no packet passes directly. `failed`: else.
- */
-export type DialFault = 'not-found' | 'silent' | 'not-punched' | 'failed'
-
-/** The end of the last dial of a peer. */
-export interface DialEnd {
-  /** Null: a stream opened. */
-  readonly fault: DialFault | null
-  /** The NATs as both ends found them for this dial; null: they did not get so far. */
-  readonly nats: { readonly here: NatKind; readonly there: NatKind } | null
-  /** Is the NAT here random, by all that the DHT knew when the dial ended? */
-  readonly isRandomHere: boolean
-}
 
 const FAULTS: Readonly<Record<string, DialFault>> = {
   PEER_NOT_FOUND: 'not-found',

@@ -13,6 +13,7 @@ import type { StreamTransport } from '../transport/stream-transport.js'
 import type { WebSocketAcceptor } from '../transport/websocket-server.js'
 import { type ViaState, WebSocketTransport } from '../transport/websocket-transport.js'
 import { type NetworkProblem, type NetworkState, Reachability } from './reachability.js'
+import { examinePeer, type SightDeps } from './peer-sight.js'
 import { timely } from './timely.js'
 
 /** How nodes find each other. */
@@ -58,6 +59,8 @@ export interface Network {
   openTransport(keyPair: KeyPair): NodeTransport
   /** Asks this for the WebSocket URLs of a peer before it dials them. */
   locate(urlsOf: (peer: NodeId) => readonly string[]): void
+  /** The ways to a peer, as {@link examinePeer}. */
+  examine(peer: NodeId): ReturnType<typeof examinePeer>
   /** The URLs that are dialled all the time. */
   via(): readonly ViaState[]
   /** Does this process serve the bootstrap node now? */
@@ -109,12 +112,14 @@ export async function openNetwork(options: NetworkOptions, clock: Clock): Promis
     await close()
     throw error
   }
-  const transports = openTransports(options, dht, clock)
+  const { urlsOf, ...transports } = openTransports(options, dht, clock)
+  const isLocal = options.kind === 'local'
   return {
     dht,
     state: withVia(state, () => transports.via()),
     dials: dht.dials,
     hasWebSockets,
+    examine: (peer) => examinePeer({ dht, state, dials: dht.dials, clock, isLocal, urlsOf }, peer),
     ...transports,
     serving: () => bootstrap?.serving() ?? false,
     onTakeover: (listener) => bootstrap?.onTakeover(listener),
@@ -126,7 +131,7 @@ function openTransports(
   { kind, websocket = { acceptor: null, via: [] } }: NetworkOptions,
   dht: HyperDHT,
   clock: Clock
-): Pick<Network, 'openTransport' | 'locate' | 'via'> {
+): Pick<Network, 'openTransport' | 'locate' | 'via'> & Pick<SightDeps, 'urlsOf'> {
   let urlsOf: (peer: NodeId) => readonly string[] = () => []
   let via: () => readonly ViaState[] = () => []
   const openTransport = (keyPair: KeyPair): NodeTransport => {
@@ -146,7 +151,7 @@ function openTransports(
     via = () => sockets.via()
     return Object.assign(joined, { rendezvous: swarm.rendezvous })
   }
-  return { openTransport, locate: (next) => void (urlsOf = next), via: () => via() }
+  return { openTransport, locate: (next) => void (urlsOf = next), urlsOf: (peer) => urlsOf(peer), via: () => via() }
 }
 
 /** The state of the network with the URLs of `via` that are not reached, which the user named as the way. */

@@ -1,6 +1,6 @@
 import { NodeError } from '../../../kit/errors.js'
 import { type NodeId, shortId } from '../../../kit/ids.js'
-import type { DialEnd } from '../network/dial-record.js'
+import type { DialEnd } from '../../../ports/network/reach.js'
 import type { Network } from '../network/network.js'
 import type { NetworkProblem } from '../network/reachability.js'
 

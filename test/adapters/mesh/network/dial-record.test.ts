@@ -1,7 +1,8 @@
 import test from 'brittle'
 import HyperDHT from 'hyperdht'
 import createTestnet from 'hyperdht/testnet.js'
-import { type DialEnd, DialRecord, MAX_RECORDED, RecordedDht } from '../../../../src/adapters/mesh/network/dial-record.js'
+import { DialRecord, MAX_RECORDED, RecordedDht } from '../../../../src/adapters/mesh/network/dial-record.js'
+import type { DialEnd } from '../../../../src/ports/network/reach.js'
 import { keyToText } from '../../../../src/kit/ids.js'
 
 test('the record keeps the last end of each peer, and drops those of the longest ago', (t) => {

@@ -1,5 +1,5 @@
 import test from 'brittle'
-import type { DialEnd } from '../../../../src/adapters/mesh/network/dial-record.js'
+import type { DialEnd } from '../../../../src/ports/network/reach.js'
 import type { NetworkProblem } from '../../../../src/adapters/mesh/network/reachability.js'
 import { explainedJoin } from '../../../../src/adapters/mesh/pairing/explained-join.js'
 import { NodeError } from '../../../../src/kit/errors.js'
