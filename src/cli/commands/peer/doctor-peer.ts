@@ -86,6 +86,7 @@ function udpText({ fault }: DialEnd): string {
 
 function clockFact(aheadMs: number | null): Fact[1] {
   if (aheadMs === null) return 'not compared: there is no link'
+  if (Math.abs(aheadMs) < 1000) return 'agrees with this one'
   const text = `${formatDuration(Math.round(Math.abs(aheadMs) / 1000) * 1000)} ${aheadMs > 0 ? 'behind' : 'ahead of'} this one`
   return Math.abs(aheadMs) > SKEW_MS ? { text, style: 'yellow' } : text
 }
