@@ -50,13 +50,15 @@ function addHost(lab, { hub, namespace, number }) {
   }
 }
 
-function addNamespace(lab, name) {
+/** A network namespace that goes with the lab. */
+export function addNamespace(lab, name) {
   run(['netns', 'add', name])
   lab.onClose('ip', ['netns', 'del', name])
   ip(name, ['link', 'set', 'lo', 'up'])
 }
 
-function ip(namespace, args) {
+/** Runs `ip` in a namespace. */
+export function ip(namespace, args) {
   run(['-n', namespace, ...args])
 }
 

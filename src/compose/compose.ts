@@ -11,6 +11,9 @@ import type { NodeStore } from '../ports/storage.js'
 import { toAgentJson } from '../adapters/agents/schemas/agent-json.js'
 import { createSchemaCompiler } from '../adapters/agents/schemas/compile-schema.js'
 import type { DocumentCores } from '../adapters/mesh/documents/document-cores.js'
+import type { Network } from '../adapters/mesh/network/network.js'
+import type { NetworkState } from '../adapters/mesh/network/reachability.js'
+import type { ReachSource } from '../ports/network/reach.js'
 import type { LogMarks } from '../adapters/mesh/log/log-marks.js'
 import { foundMesh, joinMesh, reopenMesh } from '../adapters/mesh/network/mesh.js'
 import type { Mesh, MeshNode, MeshDeps, MeshState } from '../adapters/mesh/network/mesh-node.js'
@@ -164,16 +167,16 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   const shared = openDocuments(deps)
   const guarded = guardLedger(deps, ledger)
   const home = { ...deps, fresh, store, documents, shared, audit, record, stored, state, ledger: guarded }
-  const { mesh, logState, sockets, onUp, look } = await openMesh(home)
+  const { mesh, logState, sockets, onUp, reach } = await openMesh(home)
   // Shared by node and agents, so equal schemas compile once.
   const compileSchema = createSchemaCompiler()
   const agents = openAgents(deps, { compileSchema, store: documents })
   const steady = [...mended, ...memoryProblems(options.memory), ...exposed, ...sockets.problems]
   const notifier = approvalNotifier(deps)
   const found = problemFinder(deps, steady, [{ problems }, guarded, agents.tools, limited, notifier])
-  const lookForProblems = lookers(guarded, { look }, deps.reload)
+  const lookForProblems = lookers(guarded, reach, deps.reload)
   const kept = { store: documents, documents: shared, ledger: guarded, audit, logState, policy }
-  const made = { mesh, network: record.network, sockets, agents: agents.source, compileSchema, problems: found }
+  const made = { mesh, reach, network: record.network, sockets, agents: agents.source, compileSchema, problems: found }
   const node = buildNode(deps, { ...kept, ...made, lookForProblems, startedAt, lastFault })
   unwind.add('node', () => node.close())
   sockets.locate((peer) => urlsOf(node, peer))
@@ -256,6 +259,7 @@ type GivenNodeDeps =
   | 'lookForProblems'
   | 'policy'
   | 'problems'
+  | 'reach'
   | 'store'
 
 /** The inputs of buildNode, from which it derives the other dependencies. */
@@ -326,8 +330,8 @@ interface OpenedMesh {
   readonly sockets: HomeNetwork['sockets']
   /** Call once the node is up: later errors do not count as a failed start. */
   onUp(): Promise<void>
-  /** Brings the problems of the network up to date. */
-  look(): Promise<void>
+  /** The network below it; `look` brings it up to date. */
+  readonly reach: Pick<NetworkState, 'look'> & ReachSource
 }
 
 function skewListener({ documents, clock, telemetry }: OpenHome): NonNullable<MeshDeps['onClock']> {
@@ -378,7 +382,16 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
   keepMark(mesh, home)
   keepState(mesh, home)
   const logState = logStateOf(mesh, await openLogMarks(home, { mesh, store: home.store, documents }))
-  return { mesh, logState, sockets, onUp: () => care.up(mesh.log.view()), look: () => network.state.look() }
+  return { mesh, logState, sockets, onUp: () => care.up(mesh.log.view()), reach: reachOf(network, mesh) }
+}
+
+function reachOf({ state, examine }: Network, { links }: MeshNode): OpenedMesh['reach'] {
+  const aheadMs = (peer: NodeId): number | null => links.clocks().find((one) => one.peer === peer)?.aheadMs ?? null
+  return {
+    info: () => state.info(),
+    look: () => state.look(),
+    examine: async (peer) => ({ ...(await examine(peer)), clockAheadMs: aheadMs(peer) })
+  }
 }
 
 /** Writes each new state of the mesh. */

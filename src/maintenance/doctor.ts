@@ -7,6 +7,8 @@ import { shortId } from '../kit/ids.js'
 import { skewText } from '../domain/membership/clock-skew.js'
 import type { HomePaths } from '../config/paths.js'
 import type { Config } from '../config/settings.js'
+import type { ReachInfo } from '../ports/network/reach.js'
+import type { StatusInfo } from '../ports/node-api.js'
 import { connectControl } from '../adapters/control/client.js'
 import { checkAgentDirectory } from '../adapters/agents/files/check-file.js'
 import { LOW_BYTES } from '../adapters/storage/home/disk-space.js'
@@ -54,11 +56,12 @@ export async function diagnoseHome(options: DoctorOptions): Promise<readonly Doc
 async function diagnoseUsed(options: DoctorOptions, use: HomeUse): Promise<readonly DoctorCheck[]> {
   const { home, config } = options
   const checks: DoctorCheck[] = []
+  let status: StatusInfo | null = null
   const looks: readonly (() => Promise<DoctorCheck | readonly DoctorCheck[]>)[] = [
     () => homeCheck(home),
     () => Promise.resolve(processCheck(use)),
     () => socketCheck(home, use),
-    () => runningChecks(home, use),
+    async () => runningChecks((status = await statusOf(home, use))),
     () => Promise.resolve(configCheck(config)),
     () => policyCheck(home),
     () => agentsCheck(home),
@@ -67,7 +70,7 @@ async function diagnoseUsed(options: DoctorOptions, use: HomeUse): Promise<reado
     () => auditCheck(home),
     () => diskCheck(home),
     () => clockCheck(options),
-    () => networkCheck(config, use)
+    () => networkCheck(config, { use, reach: status?.reach ?? null })
   ]
   for (const look of looks)
     checks.push(...[await look().catch((error: unknown) => unexpected(error, home.home))].flat())
@@ -116,13 +119,16 @@ function silentCheck(socket: string, pid: number | null): DoctorCheck {
   return bad('socket', `the node (pid ${pid}) does not answer at ${socket}`, [`kill -9 ${pid}`, 'a2a-node start'])
 }
 
-/** The problems that the running node reports: a peer in quarantine, requests without an owner, a full disk. */
-async function runningChecks({ socket }: HomePaths, use: HomeUse): Promise<readonly DoctorCheck[]> {
-  if (use.by !== 'another process') return []
-  // A node that does not answer is a fault of the socket, and told as one.
-  const status = await connectControl(socket)
+/** `status` of the running node; null when none answers, which is a fault of the socket. */
+async function statusOf({ socket }: HomePaths, use: HomeUse): Promise<StatusInfo | null> {
+  if (use.by !== 'another process') return null
+  return await connectControl(socket)
     .call('node.status', {}, { signal: AbortSignal.timeout(STATUS_MS) })
     .catch(() => null)
+}
+
+/** The problems that the running node reports: a peer in quarantine, requests without an owner, a full disk. */
+function runningChecks(status: StatusInfo | null): readonly DoctorCheck[] {
   if (status === null) return []
   if (status.problems.length === 0) return [good('node', 'reports no problem')]
   return status.problems.map(({ code, message, next }) => {
@@ -216,16 +222,30 @@ async function clockCheck({ home, now }: DoctorOptions): Promise<DoctorCheck> {
   return bad('clock', compared === null ? state : `${state}; ${compared}`, ['date'])
 }
 
-async function networkCheck(config: Config | NodeError, use: HomeUse): Promise<DoctorCheck> {
+/** `reach`: what a running node says of its network; null without one. */
+async function networkCheck(
+  config: Config | NodeError,
+  { use, reach }: { readonly use: HomeUse; readonly reach: ReachInfo | null }
+): Promise<DoctorCheck> {
   const free = await bindError(0, '0.0.0.0')
   if (free !== null) return bad('network', `no UDP socket: ${free}`, ['a2a-node config show'])
   const served = config instanceof NodeError ? null : config.network.serveBootstrap
-  if (served === null || use.by === 'another process') return good('network', 'UDP sockets can be opened')
+  if (reach !== null && reach.dht !== null) return dhtCheck(reach, reach.dht)
+  if (served === null || use.by === 'another process')
+    return good('network', 'UDP sockets can be opened; whether the DHT answers, a running node shows')
   const place = /^(.*):(\d+)$/.exec(served)
   const fault = await bindError(Number(place?.[2] ?? 0), '0.0.0.0')
   return fault === null
     ? good('network', `${served} is free`)
     : bad('network', `${served}: ${fault}`, ['a2a-node config show'])
+}
+
+function dhtCheck({ nat, address }: ReachInfo, { state, since }: NonNullable<ReachInfo['dht']>): DoctorCheck {
+  if (state === 'silent') return doubtful('network', `no node of the DHT answers since ${since}`, ['a2a-node status'])
+  const seen = address === null ? '' : `; others see ${address}`
+  return state === 'unknown'
+    ? doubtful('network', 'the first answer of the DHT is awaited', ['a2a-node status'])
+    : good('network', `the DHT answers since ${since}; NAT: ${nat.kind}${seen}`)
 }
 
 function bindReason(error: NodeJS.ErrnoException): string {

@@ -9,6 +9,7 @@ import type { Audit } from '../ports/audit.js'
 import type { DocumentStreams } from '../ports/documents.js'
 import type { Ledger } from '../ports/ledger.js'
 import type { Links, MemberLog, Membership, Pairing } from '../ports/mesh.js'
+import type { ReachSource } from '../ports/network/reach.js'
 import type { PolicySource } from '../ports/policy.js'
 import type { LogProblem, Problem } from '../ports/node-api.js'
 import type { NodeStore } from '../ports/storage.js'
@@ -114,6 +115,8 @@ export interface NodeDeps {
     /** The problem of a member; null for none. */
     problemOf(nodeId: NodeId): Problem | null
   }
+  /** The network below this node, as old as {@link NodeDeps.problems}. Absent: it has none. */
+  readonly reach?: ReachSource
   readonly links: Links
   readonly log: MemberLog
   readonly pairing: Pairing

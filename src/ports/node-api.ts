@@ -9,6 +9,7 @@ import type { Severity, QuestionAnswer, QuestionKind } from '../domain/task/ques
 import type { AgentPrompt, HealthFinding } from './agent-runtime.js'
 import type { ContextCalls } from './task-api.js'
 import type { DocumentCalls, DocumentWatches } from './document-api.js'
+import type { ReachInfo } from './network/reach.js'
 import type { PeerCalls, PeerList } from './peer-api.js'
 import type {
   ApprovalDetail,
@@ -85,6 +86,8 @@ export interface StatusInfo {
   readonly version: string
   readonly home: string
   readonly network: string
+  /** Null: there is no network below it. Absent: an earlier build. */
+  readonly reach?: ReachInfo | null
   /** As in {@link NodeInfo}. */
   readonly http: string | null
   /** `ws://0.0.0.0:7421/mesh`, as bound; null: members cannot connect by WebSocket. Absent: an earlier build. */

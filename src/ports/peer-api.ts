@@ -4,6 +4,8 @@ import type { Tier, TierText } from '../domain/routing/tier.js'
 import type { DocumentShareInfo } from './document-api.js'
 import type { LinkPath } from './mesh.js'
 import type { LogReading, NodeRef, Problem } from './node-api.js'
+import type { PeerSight, ReachInfo } from './network/reach.js'
+import type { PolicyDecision } from '../domain/policy/rule.js'
 import type { RenamedInPolicy } from './policy-api.js'
 
 /** One row of `peers`. */
@@ -44,6 +46,21 @@ export interface PeerDetail extends PeerInfo {
   readonly revoked: null | { readonly by: NodeRef; readonly at: string; readonly reason: string }
 }
 
+/** `doctor <peer>`: how a peer is reached, by all that this node knows and tried. */
+export interface PeerExam extends PeerDetail {
+  /** The neighbour that carries messages to it, without a link; null for none. */
+  readonly relayedBy: NodeRef | null
+  /** In the form of {@link PeerDetail.version}. */
+  readonly ownVersion: string
+  readonly reach: ReachInfo | null
+  /** Null for a revoked member. */
+  readonly sight: PeerSight | null
+  /** Agents of this node, by the decision about a request of the peer to their default capability. */
+  readonly policy: Readonly<Record<PolicyDecision, readonly string[]>>
+  /** `ok`: its messages arrive. `next`: a command. */
+  readonly verdict: { readonly ok: boolean; readonly text: string; readonly next: string }
+}
+
 /** One row of `invite ls`. */
 export interface InviteInfo {
   readonly id: string
@@ -82,6 +99,8 @@ export interface PeerCalls {
     params: { readonly peer: string; readonly count?: number }
     result: { readonly peer: NodeRef; readonly path: LinkPath; readonly rttMs: readonly number[] }
   }
+  /** Tries to link the peer first; takes 10 s at most. */
+  'peers.examine': { params: { readonly peer: string }; result: PeerExam }
   'invite.create': {
     params: {
       readonly tier?: Tier

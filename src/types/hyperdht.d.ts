@@ -37,6 +37,8 @@ declare module 'hyperdht' {
     readonly relayAddresses?: readonly DhtAddress[]
     /** Try addresses of the same network first. Default true. */
     readonly localConnection?: boolean
+    /** Asked with the NAT kinds of both ends (`lib/constants.js`) once they are known; false ends the dial. */
+    readonly holepunch?: (remote: number, local: number) => boolean
   }
 
   export interface DhtServerOptions {
@@ -48,6 +50,8 @@ declare module 'hyperdht' {
     ) => boolean | Promise<boolean>
     readonly shareLocalAddress?: boolean
     readonly holepunch?: boolean
+    /** Milliseconds that the state of a handshake is kept after it. Default 10,000. */
+    readonly handshakeClearWait?: number
   }
 
   /** Accepts streams for one key pair. */
@@ -122,9 +126,12 @@ declare module 'hyperdht' {
     connect(remotePublicKey: Uint8Array, options?: DhtConnectOptions): NoiseSecretStream
     createServer(options?: DhtServerOptions, onConnection?: (stream: NoiseSecretStream) => void): DhtServer
     lookup(topic: Uint8Array): DhtQuery<LookupReply>
+    /** Nodes at which a key is announced. */
+    findPeer(publicKey: Uint8Array): DhtQuery<{ readonly from: DhtAddress }>
     announce(topic: Uint8Array, keyPair: KeyPair, relayAddresses?: readonly DhtAddress[]): DhtQuery<LookupReply>
     unannounce(topic: Uint8Array, keyPair: KeyPair): Promise<void>
-    ping(address: DhtAddress, options?: { readonly retry?: boolean }): Promise<unknown>
+    /** `to`: the address of this node, as the asked one sees it. */
+    ping(address: DhtAddress, options?: { readonly retry?: boolean }): Promise<{ readonly to: DhtAddress }>
     address(): DhtAddress | null
     localAddress(): DhtAddress | null
     remoteAddress(): DhtAddress | null

@@ -176,6 +176,15 @@ export class FakeNodeApi implements NodeApi {
         path: 'direct',
         rttMs: Array.from({ length: count ?? 4 }, (_, i) => 1 + i / 4)
       }),
+      'peers.examine': ({ peer }) => ({
+        ...this.#peer(peer),
+        relayedBy: null,
+        ownVersion: 'a2a-node/1',
+        reach: null,
+        sight: { isAnnounced: true, udp: null, webSockets: [], clockAheadMs: 0 },
+        policy: { allow: ['text'], ask: [], deny: ['host'] },
+        verdict: { ok: true, text: `${peer} is linked directly`, next: `a2a-node ping ${peer}` }
+      }),
       ...this.#inviteCalls(),
       ...this.#tokenCalls(),
       ...this.#oauthCalls(),

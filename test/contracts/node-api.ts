@@ -137,6 +137,7 @@ function unknownSuite(check: CheckApi): void {
     const peer = 'nobody-of-this-name'
     t.is(await codeOf(api.call('peers.show', { peer })), 'PEER_NOT_FOUND')
     t.is(await codeOf(api.call('peers.ping', { peer, count: 1 })), 'PEER_NOT_FOUND')
+    t.is(await codeOf(api.call('peers.examine', { peer })), 'PEER_NOT_FOUND')
     t.is(await codeOf(api.call('peers.rename', { peer, name: 'new' })), 'PEER_NOT_FOUND')
     t.is(await codeOf(api.call('peers.tier', { peer, tier: 2 })), 'PEER_NOT_FOUND')
     t.is(await codeOf(api.call('peers.revoke', { peer })), 'PEER_NOT_FOUND')

@@ -122,7 +122,7 @@ export interface FakeNodeOptions {
   /** Text of a policy file. */
   readonly policy?: string
   /** What it is made of in place of the world's clock, an even chance and a compiler of its own. */
-  readonly parts?: Partial<Pick<NodeDeps, 'clock' | 'chance' | 'compileSchema' | 'lastFault'>>
+  readonly parts?: Partial<Pick<NodeDeps, 'clock' | 'chance' | 'compileSchema' | 'lastFault' | 'reach'>>
   /** What its API shows of push notifications. Default: it sends none. */
   readonly push?: () => PushAdmin | null
   /** The contexts of its API. Default: it has no gateway. */
@@ -201,6 +201,7 @@ export class World {
       ids,
       chance: parts.chance ?? (() => 0.5),
       ...(parts.lastFault === undefined ? {} : { lastFault: parts.lastFault }),
+      ...(parts.reach === undefined ? {} : { reach: parts.reach }),
       ledger,
       sign: node.sign,
       verify,

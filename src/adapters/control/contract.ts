@@ -137,6 +137,7 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
   'peers.trust': z.strictObject({ peer: ref, trust }),
   'peers.revoke': z.strictObject({ peer: ref, reason: z.string().max(256).exactOptional() }),
   'peers.ping': z.strictObject({ peer: ref, count: z.int().min(1).max(MAX_PINGS).exactOptional() }),
+  'peers.examine': z.strictObject({ peer: ref }),
   'invite.create': z.strictObject({
     tier: tier.exactOptional(),
     admin: z.boolean().exactOptional(),

@@ -10,16 +10,25 @@ import { isSet, type Options, textOption } from '../options.js'
 import { agreed } from '../terminal/agreed.js'
 import type { Output, Style } from '../terminal/output.js'
 import { foldedLines } from '../terminal/render.js'
+import { doctorPeer } from './peer/doctor-peer.js'
 import { startConfig } from '../start-settings.js'
 
 const STYLES: Readonly<Record<DoctorCheck['result'], Style>> = { ok: 'green', warn: 'yellow', fail: 'red' }
 
+/** Options without a peer. */
+const OF_HOME: readonly string[] = ['repair', 'newIdentity', 'name', 'yes', 'force']
+
 /**
  * `doctor`: faults of the home of a node and their next steps; with `--repair` or `--new-identity` it changes the home
- * first.
+ * first. `doctor <peer>`: see {@link doctorPeer}.
  */
-export const doctor: Action = async (context, _args, options) => {
+export const doctor: Action = async (context, [peer], options) => {
   const { output } = context
+  if (peer !== undefined) {
+    if (Object.keys(options).some((name) => OF_HOME.includes(name)))
+      throw usage('the options of doctor are for the home of this node; with a peer there are none')
+    return await doctorPeer(context, peer)
+  }
   const home = context.paths()
   const [{ diagnoseHome }, { repairHome }] = await Promise.all([
     import('../../maintenance/doctor.js'),

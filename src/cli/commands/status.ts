@@ -6,7 +6,7 @@ import { showWatch } from '../terminal/live.js'
 import { isSet } from '../options.js'
 import type { Output } from '../terminal/output.js'
 import { factLines, plural } from '../terminal/render.js'
-import { faultFact, headLines, hintedAll, problemLines, webSocketFacts } from '../terminal/banner.js'
+import { faultFact, headLines, hintedAll, problemLines, reachFacts, webSocketFacts } from '../terminal/banner.js'
 import { providerText, tildePath } from '../words.js'
 
 /** `status`; with `--watch` again at each change. */
@@ -43,6 +43,7 @@ function statusLines(output: Output, info: StatusInfo, userHome: string | undefi
       ['home', tildePath(info.home, userHome)],
       ...(info.reload === undefined || info.reload === null ? [] : [['config', reloadText(info.reload)] as const]),
       ['network', info.network],
+      ...reachFacts(info),
       ...(info.http === null ? [] : [['http', info.http] as const]),
       ...webSocketFacts(info),
       ...(info.grpc === undefined ? [] : [['grpc', info.grpc] as const]),

@@ -12,8 +12,9 @@ const ASKED_OPTIONS: readonly OptionSpec[] = [
 export const CARE_COMMANDS: readonly CommandRow[] = [
   {
     name: 'doctor',
+    args: '[peer]',
     offline: true,
-    about: 'check the home of the node; prints faults and next steps',
+    about: 'check the home of the node, or the ways to a peer; prints faults and next steps',
     group: 'Care',
     options: [
       { flags: '--repair', about: 'repair faults; damaged stores are moved aside, never deleted' },
@@ -23,6 +24,8 @@ export const CARE_COMMANDS: readonly CommandRow[] = [
       { flags: '--force', about: 'also where nothing shows that the home is a copy' }
     ],
     more: [
+      'With a peer the running node looks for it, dials it, and says in one sentence how it is reached, or why not: exits 1 then.',
+      '',
       'Exits 1 when something failed. A node that runs keeps its stores to itself: stop it to have them read.',
       '',
       'After --repair a copied home replaces the original, which then stops. With --new-identity both go on: the copy gets a key and a name',

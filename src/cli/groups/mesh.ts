@@ -116,7 +116,11 @@ export const MESH_COMMANDS: readonly CommandRow[] = [
     group: 'Mesh',
     options: [
       { flags: '-c, --count <n>', about: 'how many, up to 1,000 (default: 4)' },
-      { flags: '--timeout <duration>', about: 'how long to wait for all answers (default: 5s for each)' }
+      { flags: '--until-direct', about: 'repeat until the path is direct; exit code 6 when another one stays' },
+      {
+        flags: '--timeout <duration>',
+        about: 'how long to wait for all answers (default: 5s for each; --until-direct: 30s, at most 10m)'
+      }
     ],
     load: async () => (await import('../commands/ping.js')).ping
   }

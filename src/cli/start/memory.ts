@@ -97,7 +97,8 @@ export function withTypedFlags(
     ...forgotten.map((flag) => [flag, noFlag(flag)] as const)
   ]
   const next = error.next.map((step) => {
-    if (!/(^| )a2a-node start( |$)/.test(step) || step.includes('--help')) return step
+    // A step with `# on ...` is for another machine.
+    if (!/(^| )a2a-node start( |$)/.test(step) || /--help| # on /.test(step)) return step
     const [command = '', ...comment] = step.split(/(?= {3}#)/)
     const missing = flags.filter(([flag]) => !command.split(/[ =]/).some((word) => [flag, noFlag(flag)].includes(word)))
     return [[command, ...missing.map(([, words]) => words)].join(' '), ...comment].join('')

@@ -1,5 +1,6 @@
 import { shortId } from '../../kit/ids.js'
 import { shown } from '../../kit/text.js'
+import type { NatKind } from '../../ports/network/reach.js'
 import type { Problem, StatusInfo } from '../../ports/node-api.js'
 import type { PeerInfo } from '../../ports/peer-api.js'
 import { type Installation, joinLines } from '../start/install.js'
@@ -62,7 +63,14 @@ export function noteProblems(output: Output, problems: readonly Problem[]): void
 }
 
 /** Codes of the problems for which other machines do not find this node. */
-const OF_NETWORK: readonly string[] = ['NETWORK_OFFLINE', 'BOOTSTRAP_OFFLINE', 'BOOTSTRAP_MISSING', 'WEBSOCKET_OFFLINE']
+const OF_NETWORK: readonly string[] = [
+  'NETWORK_OFFLINE',
+  'BOOTSTRAP_OFFLINE',
+  'BOOTSTRAP_MISSING',
+  'WEBSOCKET_OFFLINE',
+  'UDP_BLOCKED',
+  'NAT_RANDOM'
+]
 
 /** The problems of the network: with one, an invited machine does not find this node. */
 export function networkProblems(problems: readonly Problem[]): Problem[] {
@@ -72,6 +80,27 @@ export function networkProblems(problems: readonly Problem[]): Problem[] {
 /** The text of a list without rows. `problems`: why the list may be incomplete. */
 export function emptyText(what: string, problems: readonly Problem[]): string {
   return problems.length === 0 ? `no ${what}` : `no ${what} that this node knows of`
+}
+
+const NATS: Readonly<Record<NatKind, string>> = {
+  open: 'none in the way',
+  consistent: 'one port for all peers',
+  random: 'another port for each peer (random)',
+  unknown: 'not known yet'
+}
+
+/** Whether the DHT answers, the NAT and the address that others see, as facts; none where no DHT is asked. */
+export function reachFacts({ reach }: Pick<StatusInfo, 'reach'>): (readonly [string, Cell])[] {
+  if (reach?.dht === undefined || reach.dht === null) return []
+  const { dht, nat, address } = reach
+  if (dht.state === 'unknown') return [['dht', 'its first answer is awaited']]
+  if (dht.state === 'silent') return [['dht', { text: `no node of it answers since ${dht.since}`, style: 'yellow' }]]
+  const since = nat.since === dht.since ? '' : `, since ${nat.since}`
+  const seen = address === null ? '' : `; others see ${address}`
+  return [
+    ['dht', `answers since ${dht.since}`],
+    ['nat', `${NATS[nat.kind]}${since}${seen}`]
+  ]
 }
 
 /** The fact of the WebSocket at which members connect; none without one. */
@@ -105,6 +134,7 @@ export function bannerLines(
     ...factLines(output, [
       ['store', tildePath(store, userHome)],
       ['network', `${NETWORKS[info.network] ?? info.network}, ${count}`],
+      ...reachFacts(info),
       ...(info.http === null
         ? []
         : [['http', `${info.http}  (token: ${output.hint('a2a-node a2a token create')})`] as const]),

@@ -47,6 +47,7 @@ import {
   showPeer,
   trustPeer
 } from './peers.js'
+import { examinePeer } from './peer-exam.js'
 import { findSwarm, listSwarms, watchSwarm, cancelTask, listTasks, showTask, watchTasks } from './tasks.js'
 import { setSettings, showSettings } from '../policy/mesh-rules.js'
 import {
@@ -130,6 +131,7 @@ export function statusInfo(host: ApiHost): StatusInfo {
     version: facts.version,
     home: facts.home,
     network: facts.network,
+    reach: node.deps.reach?.info() ?? null,
     websocket: facts.websocket ?? null,
     websocketUrls: node.deps.settings.websocketUrls ?? [],
     mesh: {
@@ -302,7 +304,7 @@ const CALLS: CallTable = {
   'node.id': ['read', ({ node }) => showId(node)],
   'node.stop': ['admin', ({ host }) => stop(host)],
   'node.metrics': ['read', ({ node, principal }) => metricsOf(node, principal)],
-  'audit.flush': ['read', ({ node }) => flushAudit(node)],
+  'audit.flush': ['read', async ({ node }) => await node.deps.audit.flush().then(() => ({ flushed: true }))],
   'node.backup': ['admin', ({ host }, params) => host.backup(params)],
   'node.config': ['read', ({ host }) => host.config],
   'peers.list': ['read', ({ node, by }, params) => listPeers(node, params, by)],
@@ -328,6 +330,7 @@ const CALLS: CallTable = {
     'read',
     ({ node, timeoutMs }, { peer, count = 1 }) => pingPeer(node, node.directory.node(peer), { count, timeoutMs })
   ],
+  'peers.examine': ['admin', ({ node, by }, { peer }) => examinePeer(node, node.directory.node(peer), by)],
   'invite.create': ['admin', makeInvite],
   'invite.list': ['admin', ({ node }) => listInvites(node)],
   'invite.revoke': ['admin', ({ node, timeoutMs }, { id }) => revokeInvite(node, id, timeoutMs)],
@@ -485,11 +488,6 @@ export function createApi(host: ApiHost, principal: Principal): NodeApi {
       return watching(opened, queueFor(kept, options?.signal), toError)
     }
   }
-}
-
-async function flushAudit(node: NodeCore): Promise<Calls['audit.flush']['result']> {
-  await node.deps.audit.flush()
-  return { flushed: true }
 }
 
 function stop(host: ApiHost): { pid: number } {

@@ -9,6 +9,7 @@ import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetr
 import { systemClock } from '../../../src/adapters/system/system-clock.js'
 import { foundMesh, joinMesh, reopenMesh } from '../../../src/adapters/mesh/network/mesh.js'
 import type { MeshNode, MeshDeps } from '../../../src/adapters/mesh/network/mesh-node.js'
+import { DialRecord } from '../../../src/adapters/mesh/network/dial-record.js'
 import type { Network } from '../../../src/adapters/mesh/network/network.js'
 import { HyperswarmTransport } from '../../../src/adapters/mesh/transport/hyperswarm-transport.js'
 import { timely } from '../../../src/adapters/mesh/network/timely.js'
@@ -337,7 +338,16 @@ export function labNetwork(bootstrap: readonly DhtAddress[]): {
       locate: () => {},
       via: () => [],
       serving: () => false,
-      state: { problems: () => [], isAnswering: () => true, look: async () => {}, onChange: () => {} },
+      dials: new DialRecord(),
+      hasWebSockets: false,
+      examine: async () => ({ isAnnounced: null, udp: null, webSockets: [] }),
+      state: {
+        problems: () => [],
+        info: () => ({ dht: null, nat: { kind: 'unknown', since: '' }, address: null }),
+        isAnswering: () => true,
+        look: async () => {},
+        onChange: () => {}
+      },
       onTakeover: (listener) => void listeners.push(listener),
       close: () => dht.destroy({ force: true })
     },

@@ -194,7 +194,8 @@ test('a damaged file of flags stays until a start types or forgets a flag', asyn
 test('next steps of a failed start keep its typed and its forgotten flags', (t) => {
   const steps = [
     'a2a-node start --no-serve-bootstrap --network local',
-    'a2a-node start   # on another machine',
+    'a2a-node start   # again',
+    'a2a-node start --websocket 7   # on another machine',
     'a2a-node stop'
   ]
   const plain = { name: 'box', join: null, joinsOnce: false, isDetached: false }
@@ -202,7 +203,8 @@ test('next steps of a failed start keep its typed and its forgotten flags', (t) 
   const error = withTypedFlags(new NodeError('USAGE', 'no', { next: steps }), flags) as NodeError
   t.alike(error.next, [
     'a2a-node start --no-serve-bootstrap --network local --name box --no-http',
-    'a2a-node start --name box --network private --no-http   # on another machine',
+    'a2a-node start --name box --network private --no-http   # again',
+    'a2a-node start --websocket 7   # on another machine',
     'a2a-node stop'
   ])
 })

@@ -12,9 +12,8 @@ const CODE = 'CLOCK_SKEW'
  * Problems of the clocks of linked members, for `status`. Where the clock of this machine differs from most, that is
  * one problem; else each member whose clock differs is one. With a single peer nothing shows which of the two is wrong.
  */
-export function clockProblems(clocks: readonly PeerClock[], { members }: Pick<MembershipView, 'members'>): Problem[] {
-  const nameOf = (peer: NodeId): string =>
-    safeName(members.get(peer)?.certificate.body.name ?? shortId(peer), NODE_NAME)
+export function clockProblems(clocks: readonly PeerClock[], view: Pick<MembershipView, 'members'>): Problem[] {
+  const nameOf = (peer: NodeId): string => memberName(view, peer)
   const own = ownSkew(clocks)
   if (own === null) return clocks.filter(isSkewed).map((one) => problemOfPeer(one, nameOf(one.peer)))
   const others = clocks.filter((one) => isSkewed(one) && one.aheadMs > 0 === own.aheadMs > 0).length - 1
@@ -26,4 +25,9 @@ export function clockProblems(clocks: readonly PeerClock[], { members }: Pick<Me
 function problemOfPeer({ aheadMs }: PeerClock, name: string): Problem {
   const message = `the clock of ${name} is ${skewText({ aheadMs: -aheadMs }, 'this machine')}, and other members agree with this one`
   return { code: CODE, message, next: `date   # on the machine of ${name}` }
+}
+
+/** The name of a member; its short id, while that is unknown. */
+export function memberName({ members }: Pick<MembershipView, 'members'>, peer: NodeId): string {
+  return safeName(members.get(peer)?.certificate.body.name ?? shortId(peer), NODE_NAME)
 }

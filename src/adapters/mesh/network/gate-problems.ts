@@ -1,11 +1,9 @@
 import type { PeerClock } from '../../../domain/membership/clock-skew.js'
 import type { FoundCopies } from '../../../domain/membership/running-copies.js'
 import type { MembershipView } from '../../../domain/membership/types.js'
-import { type NodeId, shortId } from '../../../kit/ids.js'
-import { NODE_NAME } from '../../../kit/names/rule.js'
-import { safeName } from '../../../kit/names/safe-name.js'
+import type { NodeId } from '../../../kit/ids.js'
 import type { Problem } from '../../../ports/node-api.js'
-import { clockProblems } from './clock-problems.js'
+import { clockProblems, memberName } from './clock-problems.js'
 
 /** Problems that the gates of a node show. */
 export function gateProblems(
@@ -20,9 +18,8 @@ const CODE = 'CONFLICT'
 const MAKE_NEW = 'a2a-node stop && a2a-node doctor --new-identity --force'
 
 /** Running copies of a home: of this node, as another member reports, and of each member that this node found. */
-function copyProblems({ reporter, peers }: FoundCopies, { members }: Pick<MembershipView, 'members'>): Problem[] {
-  const nameOf = (peer: NodeId): string =>
-    safeName(members.get(peer)?.certificate.body.name ?? shortId(peer), NODE_NAME)
+function copyProblems({ reporter, peers }: FoundCopies, view: Pick<MembershipView, 'members'>): Problem[] {
+  const nameOf = (peer: NodeId): string => memberName(view, peer)
   const risk = 'messages reach either, and their writes will conflict: make one of them a node of its own'
   const own = `another running copy of this home uses the key of this node, as ${reporter === null ? '' : nameOf(reporter)} reports; ${risk}`
   return [

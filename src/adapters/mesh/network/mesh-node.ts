@@ -28,6 +28,7 @@ import { CertificateWait } from './certificate-wait.js'
 import { gateProblems } from './gate-problems.js'
 import type { MeshBinding } from './mesh-binding.js'
 import type { Network } from './network.js'
+import { pathProblems } from './path-problems.js'
 import type { NetworkState } from './reachability.js'
 import { OwnCore } from '../log/own-core.js'
 import { AdminPairing } from '../pairing/pairing.js'
@@ -246,8 +247,9 @@ export class MeshNode implements Mesh {
   problems(): readonly Problem[] {
     const own = ownFault(this.log)
     const bounds = [...(this.log.own.isFull ? [FULL_CORE] : []), ...(this.#ownCore.isRefused ? [NO_CORE_LEFT] : [])]
-    const network = this.#deps.network.state.problems()
-    const gates = gateProblems(this.links, this.log.view())
+    const view = this.log.view()
+    const network = pathProblems(this.#deps.network, this.links.list(), view)
+    const gates = gateProblems(this.links, view)
     return [...own, ...bounds, ...network, ...gates, ...this.#quarantine.problems()]
   }
 

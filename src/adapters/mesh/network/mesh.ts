@@ -9,13 +9,13 @@ import { ownSkew } from '../../../domain/membership/clock-skew.js'
 import { seal } from '../../../domain/membership/signing.js'
 import type { Certificate, MembershipView, SignedCertificate } from '../../../domain/membership/types.js'
 import type { AuditEvent } from '../../../ports/audit.js'
+import { explainedJoin } from '../pairing/explained-join.js'
 import { type JoinDeps, type Paired, readInviteCode, requestJoin } from '../pairing/join.js'
 import { MAX_LINKS, PeerLinks } from '../links/links.js'
 import { AutobaseLog } from '../log/log.js'
 import { pairingSwarm } from '../pairing/pairing-swarm.js'
 import { MeshNode } from './mesh-node.js'
 import type { MeshDeps, MeshState } from './mesh-node.js'
-import { explainedJoin } from './reachability.js'
 import { hash, signer, verify } from './sodium.js'
 import { timely } from './timely.js'
 
@@ -103,7 +103,7 @@ export async function joinMesh(deps: MeshDeps, options: JoinMeshOptions): Promis
     await close()
     if (error instanceof NodeError && error.code === 'INVITE_INVALID')
       deps.onRefused({ kind: 'refusal', code: error.code, rule: 'pairing', reason: error.message })
-    throw explainedJoin(error, deps.network.state)
+    throw explainedJoin(error, deps.network)
   }
 }
 

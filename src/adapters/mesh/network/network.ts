@@ -4,7 +4,8 @@ import type { KeyPair } from 'hyperswarm'
 import { messageOf, NodeError } from '../../../kit/errors.js'
 import type { NodeId } from '../../../kit/ids.js'
 import type { Clock, Timer } from '../../../kit/clock.js'
-import { AddressedDht, type KnownAddresses } from './known-addresses.js'
+import type { KnownAddresses } from './known-addresses.js'
+import { type DialRecord, RecordedDht } from './dial-record.js'
 import type { Rendezvous } from '../pairing/pairing-swarm.js'
 import { HyperswarmTransport } from '../transport/hyperswarm-transport.js'
 import { JoinedTransport } from '../transport/joined-transport.js'
@@ -12,6 +13,7 @@ import type { StreamTransport } from '../transport/stream-transport.js'
 import type { WebSocketAcceptor } from '../transport/websocket-server.js'
 import { type ViaState, WebSocketTransport } from '../transport/websocket-transport.js'
 import { type NetworkProblem, type NetworkState, Reachability } from './reachability.js'
+import { examinePeer, type SightDeps } from './peer-sight.js'
 import { timely } from './timely.js'
 
 /** How nodes find each other. */
@@ -50,10 +52,15 @@ export interface Network {
   readonly dht: HyperDHT
   /** Can other nodes be found? */
   readonly state: NetworkState
+  readonly dials: Pick<DialRecord, 'of' | 'failed'>
+  /** Does this node serve WebSockets, or dial them all the time? */
+  readonly hasWebSockets: boolean
   /** Opens the transport of a node with this key pair. Its owner closes it. */
   openTransport(keyPair: KeyPair): NodeTransport
   /** Asks this for the WebSocket URLs of a peer before it dials them. */
   locate(urlsOf: (peer: NodeId) => readonly string[]): void
+  /** The ways to a peer, as {@link examinePeer}. */
+  examine(peer: NodeId): ReturnType<typeof examinePeer>
   /** The URLs that are dialled all the time. */
   via(): readonly ViaState[]
   /** Does this process serve the bootstrap node now? */
@@ -86,13 +93,14 @@ export async function openNetwork(options: NetworkOptions, clock: Clock): Promis
   const bootstrap = await openBootstrap(options, clock)
   const { known } = options
   const port = known?.port ?? null
-  const dht = new AddressedDht(
+  const dht = new RecordedDht(
     { ...addressing(options), ...(port === null ? {} : { port }), connectionKeepAlive: KEEP_ALIVE_MS },
     (peer) => (state.isAnswering() ? [] : (known?.of(peer) ?? []))
   )
   const { acceptor = null, via = [] } = options.websocket ?? {}
   const hasWebSockets = acceptor !== null || via.length > 0
-  const state: Reachability = new Reachability({ kind: options.kind, dht, clock, hasWebSockets })
+  const isDeclared = options.kind === 'private' && !options.behindNat
+  const state: Reachability = new Reachability({ kind: options.kind, dht, clock, isDeclared, hasWebSockets })
   const close = async (): Promise<void> => {
     state.close()
     await bootstrap?.close()
@@ -104,10 +112,14 @@ export async function openNetwork(options: NetworkOptions, clock: Clock): Promis
     await close()
     throw error
   }
-  const transports = openTransports(options, dht, clock)
+  const { urlsOf, ...transports } = openTransports(options, dht, clock)
+  const isLocal = options.kind === 'local'
   return {
     dht,
     state: withVia(state, () => transports.via()),
+    dials: dht.dials,
+    hasWebSockets,
+    examine: (peer) => examinePeer({ dht, state, dials: dht.dials, clock, isLocal, urlsOf }, peer),
     ...transports,
     serving: () => bootstrap?.serving() ?? false,
     onTakeover: (listener) => bootstrap?.onTakeover(listener),
@@ -119,7 +131,7 @@ function openTransports(
   { kind, websocket = { acceptor: null, via: [] } }: NetworkOptions,
   dht: HyperDHT,
   clock: Clock
-): Pick<Network, 'openTransport' | 'locate' | 'via'> {
+): Pick<Network, 'openTransport' | 'locate' | 'via'> & Pick<SightDeps, 'urlsOf'> {
   let urlsOf: (peer: NodeId) => readonly string[] = () => []
   let via: () => readonly ViaState[] = () => []
   const openTransport = (keyPair: KeyPair): NodeTransport => {
@@ -139,13 +151,14 @@ function openTransports(
     via = () => sockets.via()
     return Object.assign(joined, { rendezvous: swarm.rendezvous })
   }
-  return { openTransport, locate: (next) => void (urlsOf = next), via: () => via() }
+  return { openTransport, locate: (next) => void (urlsOf = next), urlsOf: (peer) => urlsOf(peer), via: () => via() }
 }
 
 /** The state of the network with the URLs of `via` that are not reached, which the user named as the way. */
 function withVia(state: Reachability, via: () => readonly ViaState[]): NetworkState {
   return {
     problems: () => [...via().flatMap(viaProblem), ...state.problems()],
+    info: () => state.info(),
     isAnswering: () => state.isAnswering(),
     look: () => state.look(),
     onChange: (listener) => state.onChange(listener)

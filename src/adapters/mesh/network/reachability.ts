@@ -4,8 +4,10 @@ import os from 'node:os'
 import type HyperDHT from 'hyperdht'
 import type { DhtAddress } from 'hyperdht'
 import type { Clock, Timer } from '../../../kit/clock.js'
-import { type ErrorCode, NodeError } from '../../../kit/errors.js'
+import type { ErrorCode } from '../../../kit/errors.js'
+import type { ReachInfo } from '../../../ports/network/reach.js'
 import type { Problem } from '../../../ports/node-api.js'
+import { type Nat, natOf, type NatSigns } from './nat.js'
 
 /** How long all nodes together may take to answer, in milliseconds: each is asked twice in it. */
 const ANSWER_MS = 2000
@@ -13,14 +15,20 @@ const ANSWER_MS = 2000
 const FRESH_MS = 5000
 /** The same while something answers. */
 const CHECK_MS = 15_000
+/** How long others may take to answer after the first one, in milliseconds: the NAT shows by several answers. */
+const OTHERS_MS = 300
+/** Age of the last answers at which they are asked again although the DHT has other traffic, in milliseconds. */
+const NAT_MS = 60_000
 /** Port in suggested commands. */
 const BOOTSTRAP_PORT = 29_737
 
 /** Dependencies of {@link Reachability}. */
 export interface ReachabilityDeps {
   readonly kind: 'public' | 'private' | 'local'
-  readonly dht: Pick<HyperDHT, 'ping' | 'bootstrapNodes' | 'stats'>
+  readonly dht: Pick<HyperDHT, 'ping' | 'bootstrapNodes' | 'stats'> & NatSigns['dht']
   readonly clock: Clock
+  /** See {@link NatSigns}. */
+  readonly isDeclared: boolean
   /** Do members reach each other by WebSocket? Then a private network needs no bootstrap node. */
   readonly hasWebSockets?: boolean
   /** IPv4 addresses of this machine except loopback. Default: those of its interfaces. */
@@ -38,6 +46,8 @@ export interface NetworkProblem extends Problem {
 export interface NetworkState {
   /** Why other nodes are not found; empty when they may be. */
   problems(): readonly NetworkProblem[]
+  /** The state of the DHT, and the NAT by its answers; as old as {@link NetworkState.problems}. */
+  info(): ReachInfo
   /** Did something answer the last question? False before the first answer. */
   isAnswering(): boolean
   /** Resolves with {@link NetworkState.problems} at most 5 s old, after 2 s at the latest. Never rejects. */
@@ -58,6 +68,11 @@ export class Reachability implements NetworkState {
   readonly #unresolved = new Set<string>()
   #answeredAt: number
   #isAnswering = false
+  /** When `#isAnswering` changed last. */
+  #since: number
+  /** The address of this node, by the host of each node that answered last. */
+  #seen: ReadonlyMap<string, DhtAddress> = new Map()
+  #nat: Nat & { readonly since: number }
   #responses = 0
   #problem: NetworkProblem | null = null
   #asking: Promise<void> | null = null
@@ -68,6 +83,8 @@ export class Reachability implements NetworkState {
   constructor(deps: ReachabilityDeps) {
     this.#deps = deps
     this.#answeredAt = deps.clock.now()
+    this.#since = this.#answeredAt
+    this.#nat = { kind: 'unknown', address: null, since: this.#answeredAt }
     if (this.#isWatched) void this.look()
   }
 
@@ -75,6 +92,16 @@ export class Reachability implements NetworkState {
     const { kind, dht, hasWebSockets = false } = this.#deps
     if (kind === 'private' && dht.bootstrapNodes.length === 0 && !hasWebSockets) return [this.#missing()]
     return this.#problem === null ? [] : [this.#problem]
+  }
+
+  info(): ReachInfo {
+    const state = this.#isAnswering ? 'answering' : this.#problem === null ? 'unknown' : 'silent'
+    const { kind, address, since } = this.#lookAtNat()
+    return {
+      dht: this.#isWatched ? { state, since: iso(state === 'silent' ? this.#answeredAt : this.#since) } : null,
+      nat: { kind, since: iso(since) },
+      address
+    }
   }
 
   isAnswering(): boolean {
@@ -110,8 +137,11 @@ export class Reachability implements NetworkState {
     const { clock, dht } = this.#deps
     clock.clear(this.#timer)
     this.#hasTraffic()
-    const isAnswered = await this.#isAnswered(dht.bootstrapNodes)
+    const seen = new Map<string, DhtAddress>()
+    const isAnswered = await this.#isAnswered(dht.bootstrapNodes, seen)
     if (this.#isClosed) return
+    // Later answers still come in.
+    this.#seen = seen
     this.#askedAt = clock.monotonic()
     const hasTraffic = this.#hasTraffic()
     if (isAnswered || hasTraffic) this.#answered()
@@ -123,7 +153,7 @@ export class Reachability implements NetworkState {
     const { clock } = this.#deps
     this.#timer = clock.after(this.#problem === null ? CHECK_MS : FRESH_MS, () => {
       // The traffic of the DHT itself may show that it answers.
-      if (!this.#hasTraffic()) return void this.look()
+      if (!this.#hasTraffic() || clock.monotonic() - this.#askedAt >= NAT_MS) return void this.look()
       this.#answered()
       this.#next()
     })
@@ -137,28 +167,38 @@ export class Reachability implements NetworkState {
     return kind === 'public' && this.#responses > before
   }
 
-  #isAnswered(nodes: readonly DhtAddress[]): Promise<boolean> {
+  /** `seen`: takes the address of this node as each of the nodes sees it. */
+  #isAnswered(nodes: readonly DhtAddress[], seen: Map<string, DhtAddress>): Promise<boolean> {
     const { clock } = this.#deps
     return new Promise((resolve) => {
-      const timer = clock.after(ANSWER_MS, () => resolve(false))
-      const end = (isAnswered: boolean): void => {
+      const end = (): void => {
         clock.clear(timer)
         resolve(isAnswered)
       }
-      let silent = 0
-      for (const node of nodes)
-        void this.#answers(node).then((isAnswered) => {
-          if (isAnswered) end(true)
-          else if (++silent === nodes.length) end(false)
-        })
+      let timer = clock.after(ANSWER_MS, end)
+      let isAnswered = false
+      let left = nodes.length
+      const ended = (answers: boolean): void => {
+        left--
+        if (answers && !isAnswered) {
+          isAnswered = true
+          clock.clear(timer)
+          timer = clock.after(OTHERS_MS, end)
+        }
+        if (left === 0) end()
+      }
+      for (const node of nodes) void this.#answers(node, seen).then(ended)
     })
   }
 
-  async #answers({ host, port }: DhtAddress): Promise<boolean> {
+  async #answers({ host, port }: DhtAddress, seen: Map<string, DhtAddress>): Promise<boolean> {
     const address = await this.#addressOf(host)
     if (address === null) return false
     return await this.#deps.dht.ping({ host: address, port }).then(
-      () => true,
+      ({ to }) => {
+        seen.set(`${address}:${port}`, to)
+        return true
+      },
       () => false
     )
   }
@@ -187,7 +227,9 @@ export class Reachability implements NetworkState {
 
   #answered(): void {
     this.#answeredAt = this.#deps.clock.now()
+    if (!this.#isAnswering) this.#since = this.#answeredAt
     this.#isAnswering = true
+    this.#lookAtNat()
     if (this.#problem === null) return
     this.#problem = null
     this.#tell()
@@ -200,12 +242,23 @@ export class Reachability implements NetworkState {
     if (isNew) this.#tell()
   }
 
+  /** Without an answer nothing of an earlier network is reported. */
+  #lookAtNat(): Nat & { readonly since: number } {
+    const { dht, clock, isDeclared } = this.#deps
+    const seen = [...this.#seen.values()]
+    const nat: Nat = this.#isAnswering
+      ? natOf({ seen, dht, isDeclared, own: this.#ownAddresses() })
+      : { kind: 'unknown', address: null }
+    this.#nat = { ...nat, since: nat.kind === this.#nat.kind ? this.#nat.since : clock.now() }
+    return this.#nat
+  }
+
   #tell(): void {
     for (const listener of this.#listeners) listener(this.#problem)
   }
 
-  #since(): string {
-    return `since ${new Date(this.#answeredAt).toISOString().replace(/\.\d+Z$/, 'Z')}`
+  #silentSince(): string {
+    return `since ${iso(this.#answeredAt)}`
   }
 
   #offline(): NetworkProblem {
@@ -216,7 +269,7 @@ export class Reachability implements NetworkState {
       : 'connect this machine to the internet, and let its UDP packets out'
     return {
       code: 'NETWORK_OFFLINE',
-      message: `no node of the public DHT answers ${this.#since()} (${names.join(', ')}), so other machines do not find this one: ${cause}`,
+      message: `no node of the public DHT answers ${this.#silentSince()} (${names.join(', ')}), so other machines do not find this one: ${cause}`,
       next: isAlone ? 'ip address' : `ping -c 3 ${this.#deps.dht.bootstrapNodes[0]?.host.split('@')[0]}`
     }
   }
@@ -229,7 +282,7 @@ export class Reachability implements NetworkState {
     const [{ host, port } = { host: '', port: 0 }] = nodes
     return {
       code: 'BOOTSTRAP_OFFLINE',
-      message: `no bootstrap node of this private network answers ${this.#since()} (${names.join(', ')}), so members that are not linked yet do not find each other: start a node that serves one`,
+      message: `no bootstrap node of this private network answers ${this.#silentSince()} (${names.join(', ')}), so members that are not linked yet do not find each other: start a node that serves one`,
       next: `a2a-node start --network private --serve-bootstrap ${host}:${port}   # on the machine ${host}`
     }
   }
@@ -249,25 +302,16 @@ export class Reachability implements NetworkState {
   }
 }
 
-/** The error of a failed join: where no admin answered because of the network, that names the network. */
-export function explainedJoin(error: unknown, network: Pick<NetworkState, 'problems'>): unknown {
-  const [problem] = network.problems()
-  if (!(error instanceof NodeError) || error.code !== 'NO_ADMIN_ONLINE' || problem === undefined) return error
-  const isMissing = problem.code === 'BOOTSTRAP_MISSING'
-  const message = isMissing
-    ? 'the invite is for a private network without a bootstrap node, so no node of it can be found, and this node did not join'
-    : `${problem.message}. So this node did not join`
-  const next = isMissing
-    ? ['a2a-node status   # on the machine of the invite', 'a2a-node invite   # there, when it serves one']
-    : [problem.next, ...error.next]
-  return new NodeError(problem.code, message, { next, data: error.data, cause: error })
-}
-
 /** Addresses of this machine that other machines may reach. */
 export function machineAddresses(): readonly string[] {
   return Object.values(os.networkInterfaces())
     .flat()
     .flatMap((one) => (one !== undefined && !one.internal && one.family === 'IPv4' ? [one.address] : []))
+}
+
+/** ISO time in seconds. */
+function iso(time: number): string {
+  return new Date(time).toISOString().replace(/\.\d+Z$/, 'Z')
 }
 
 async function lookup(host: string): Promise<string> {

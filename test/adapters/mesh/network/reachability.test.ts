@@ -1,12 +1,6 @@
 import test from 'brittle'
 import type { DhtAddress } from 'hyperdht'
-import {
-  explainedJoin,
-  type NetworkProblem,
-  Reachability,
-  type ReachabilityDeps
-} from '../../../../src/adapters/mesh/network/reachability.js'
-import { NodeError } from '../../../../src/kit/errors.js'
+import { Reachability, type ReachabilityDeps } from '../../../../src/adapters/mesh/network/reachability.js'
 import { ManualClock } from '../../../support/manual-clock.js'
 
 /** Fake DHT: each ping stays open until it is answered, or its time is over. */
@@ -16,6 +10,12 @@ class FakeDht {
   readonly pinged: string[] = []
   /** Addresses that answer. */
   readonly up = new Set<string>()
+  /** The address of this node, as that of a host sees it; else 198.51.100.1:7. */
+  readonly sees = new Map<string, DhtAddress>()
+  readonly host: string | null = null
+  readonly port = 0
+  firewalled = true
+  randomized = false
 
   constructor(...bootstrap: readonly string[]) {
     this.bootstrapNodes = bootstrap.map((text) => {
@@ -24,11 +24,15 @@ class FakeDht {
     })
   }
 
-  ping({ host, port }: DhtAddress): Promise<unknown> {
+  toArray(): DhtAddress[] {
+    return []
+  }
+
+  ping({ host, port }: DhtAddress): Promise<{ to: DhtAddress }> {
     this.pinged.push(`${host}:${port}`)
     if (!this.up.has(host)) return new Promise(() => {})
     this.stats.requests.responses++
-    return Promise.resolve()
+    return Promise.resolve({ to: this.sees.get(host) ?? { host: '198.51.100.1', port: 7 } })
   }
 }
 
@@ -44,7 +48,14 @@ interface Scene {
 
 function scene(dht: FakeDht, deps: Partial<ReachabilityDeps> = {}): Scene {
   const clock = new ManualClock(Date.parse('2030-01-02T03:04:05.678Z'))
-  const network = new Reachability({ kind: 'private', dht, clock, addresses: () => ['10.0.0.9'], ...deps })
+  const network = new Reachability({
+    kind: 'private',
+    isDeclared: false,
+    dht,
+    clock,
+    addresses: () => ['10.0.0.9'],
+    ...deps
+  })
   const changes: (string | null)[] = []
   network.onChange((problem) => changes.push(problem?.code ?? null))
   const pass = async (ms: number): Promise<void> => {
@@ -185,17 +196,65 @@ test('the network of one machine is never asked, nor is one that is closed', asy
   t.alike([local.dht.pinged, local.codes(), closed.dht.pinged.length, closed.changes], [[], [], 1, []])
 })
 
-test('a join that no admin answers names the network when that is the cause, and keeps other errors', (t) => {
-  const problem: NetworkProblem = { code: 'NETWORK_OFFLINE', message: 'nothing answers', next: 'ping -c 3 1.2.3.4' }
-  const silent = new NodeError('NO_ADMIN_ONLINE', 'no admin answered', { data: { timeoutMs: 7 } })
-  const refused = new NodeError('INVITE_USED', 'used')
-  const offline = { problems: () => [problem] }
-  const explained = explainedJoin(silent, offline) as NodeError
-  t.alike([explained.code, explained.data], ['NETWORK_OFFLINE', { timeoutMs: 7 }])
-  t.is(explained.message, 'nothing answers. So this node did not join')
-  t.alike(explained.next, ['ping -c 3 1.2.3.4', 'a2a-node start --join -'])
-  t.is(explainedJoin(silent, { problems: () => [] }), silent)
-  t.is(explainedJoin(refused, offline), refused)
-  const missing = explainedJoin(silent, { problems: () => [{ ...problem, code: 'BOOTSTRAP_MISSING' }] }) as NodeError
-  t.ok(missing.message.startsWith('the invite is for a private network without a bootstrap node'), missing.message)
+/** A private network with three bootstrap nodes that answer. */
+function answering(deps: Partial<ReachabilityDeps> = {}): Scene {
+  const dht = new FakeDht('10.0.0.5:1', '10.0.0.6:1', '10.0.0.7:1')
+  for (const { host } of dht.bootstrapNodes) dht.up.add(host)
+  return scene(dht, deps)
+}
+
+test('the answers show whether the DHT answers, the NAT, the address and since when', async (t) => {
+  const { network, dht, pass } = answering()
+  const [start, first] = ['2030-01-02T03:04:05Z', { host: '198.51.100.1', port: 7 }]
+  t.alike(network.info(), {
+    dht: { state: 'unknown', since: start },
+    nat: { kind: 'unknown', since: start },
+    address: null
+  })
+  await pass(300)
+  t.alike(network.info(), {
+    dht: { state: 'answering', since: start },
+    nat: { kind: 'consistent', since: start },
+    address: '198.51.100.1:7'
+  })
+  dht.sees.set('10.0.0.6', { ...first, port: 8 })
+  await pass(15_100)
+  const { nat, address } = network.info()
+  t.alike([nat.kind, nat.since > start, address], ['random', true, '198.51.100.1'])
+  dht.up.clear()
+  await pass(17_100)
+  const lost = network.info()
+  t.alike([lost.dht?.state, lost.nat.kind, lost.address], ['silent', 'unknown', null], 'nothing of before is repeated')
+  dht.up.add('10.0.0.5')
+  await pass(7100)
+  const back = network.info()
+  t.alike([back.dht?.state, back.nat.kind, back.address], ['answering', 'unknown', '198.51.100.1:7'], 'one answer')
+  t.ok(back.dht !== null && lost.dht !== null && back.dht.since > lost.dht.since)
+})
+
+test('an answer of one node waits 300 ms for the others, which show the NAT', async (t) => {
+  const { network, dht, pass } = answering()
+  dht.up.delete('10.0.0.7')
+  let isOver = false
+  const look = network.look().then(() => (isOver = true))
+  await pass(200)
+  t.is(isOver, false)
+  await pass(200)
+  t.alike([isOver, network.info().nat.kind], [true, 'consistent'])
+  await look
+})
+
+test('the nodes of the public DHT are asked for the address of this one each minute, also under other traffic', async (t) => {
+  const { dht, pass } = answering({ kind: 'public' })
+  await pass(400)
+  for (let turn = 0; turn < 5; turn++) {
+    dht.stats.requests.responses++
+    await pass(15_000)
+  }
+  t.is(dht.pinged.length, 6)
+})
+
+test('no DHT is reported for one machine, nor for a private network without bootstrap nodes', (t) => {
+  t.is(scene(new FakeDht('127.0.0.1:1'), { kind: 'local' }).network.info().dht, null)
+  t.is(scene(new FakeDht()).network.info().dht, null)
 })

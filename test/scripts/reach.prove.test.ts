@@ -1,0 +1,35 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import test from 'brittle'
+import { REPOSITORY } from '../cli/command-line.js'
+
+interface Report {
+  readonly skipped?: string
+  readonly figures?: readonly { readonly name: string; readonly verdict: string }[]
+}
+
+test('where UDP is blocked a newcomer joins by WebSocket, and moves to UDP when that passes', async (t) => {
+  const words = ['scripts/reach.mjs', 'udp', '--json']
+  const { stdout } = await promisify(execFile)(process.execPath, words, { cwd: REPOSITORY })
+  const { skipped, figures } = JSON.parse(stdout) as Report
+  if (skipped !== undefined) return t.comment(`skipped: ${skipped}`)
+  t.alike(
+    figures?.map(({ name, verdict }) => [name, verdict]),
+    [
+      ['join with UDP blocked, by WebSocket', 'ok'],
+      ['links by another path than WebSocket', 'ok'],
+      ['UDP passes again, until the link is direct', '-']
+    ]
+  )
+})
+
+test('a machine without network namespaces skips with its reason, and an unknown part is refused', async (t) => {
+  const run = promisify(execFile)
+  const env = { ...process.env, PATH: '/nowhere' }
+  const { stdout } = await run(process.execPath, ['scripts/reach.mjs'], { cwd: REPOSITORY, env })
+  t.ok(stdout.startsWith('skipped: needs '), stdout)
+  const refused = await run(process.execPath, ['scripts/reach.mjs', 'moon'], { cwd: REPOSITORY }).catch(
+    (error: { code: number; stderr: string }) => error
+  )
+  t.is((refused as { code?: number }).code, 2, refused.stderr)
+})
