@@ -2,8 +2,8 @@ import type { NodeId } from '../kit/ids.js'
 import type { EntryBody, InviteTerms, MembershipView, SignedCertificate, Trust } from '../domain/membership/types.js'
 import type { Tier } from '../domain/routing/tier.js'
 
-/** How bytes travel to a peer. */
-export type LinkPath = 'direct' | 'relayed' | 'websocket' | 'local'
+/** How bytes travel to a peer: `direct` and `local` (on this machine) are UDP. */
+export type LinkPath = 'direct' | 'relayed' | 'tcp' | 'websocket' | 'local'
 
 /**
  * One authenticated, admitted, ordered, flow-controlled session with a member, behind the gate. The peer's stream key

@@ -16,7 +16,7 @@ declare module '@hyperswarm/secret-stream' {
     readonly localHost: string | null
     readonly localPort: number
     /** Of a transport of ours. */
-    readonly path?: 'websocket'
+    readonly path?: 'tcp' | 'websocket'
   }
 
   /** ed25519; 32 and 64 bytes. */

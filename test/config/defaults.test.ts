@@ -19,6 +19,8 @@ const DEFAULTS: Readonly<Record<string, unknown>> = {
   'network.joinTimeoutMs': 20_000,
   'network.giveUpMs': 60_000,
   'network.localPort': 29_737,
+  'tcp.listen': 'auto',
+  'tcp.addresses': [],
   'websocket.listen': null,
   'websocket.urls': [],
   'websocket.via': [],

@@ -130,8 +130,7 @@ export function statusInfo(host: ApiHost): StatusInfo {
     version: facts.version,
     home: facts.home,
     network: facts.network,
-    websocket: facts.websocket ?? null,
-    websocketUrls: node.deps.settings.websocketUrls ?? [],
+    ...facts.served,
     mesh: {
       ...nodeInfo(host).mesh,
       members: Math.max(1, members.length),

@@ -2,12 +2,12 @@ import net, { type AddressInfo } from 'node:net'
 import test from 'brittle'
 import type { NoiseStream } from 'hyperswarm'
 import { WebSocket } from 'ws'
-import type { WebSocketBytes } from '../../../../src/adapters/mesh/transport/websocket-bytes.js'
+import type { PeerBytes } from '../../../../src/adapters/mesh/transport/peer-bytes.js'
 import { dialWebSocket } from '../../../../src/adapters/mesh/transport/websocket-client.js'
 import { keyToText, type NodeId } from '../../../../src/kit/ids.js'
 import { ManualClock } from '../../../support/manual-clock.js'
 import { streamTransportContract } from '../../../contracts/stream-transport.js'
-import { servedWebSockets, webSocketWorld } from './websocket-world.js'
+import { named, servedWebSockets, webSocketWorld } from './addressed-world.js'
 
 streamTransportContract('WebSocket transport', async (t) => webSocketWorld(t), { findsPeers: false })
 
@@ -51,8 +51,8 @@ test('closing a listener ends its open sockets, also one that a client does not 
 test('undialling in a handshake ends its socket', async (t) => {
   const { acceptor, url, close } = await servedWebSockets()
   t.teardown(close)
-  const accepted = new Promise<WebSocketBytes>((resolve) => acceptor.onBytes(resolve))
-  const { transport } = await webSocketWorld(t)({ addressesOf: () => [url] })
+  const accepted = new Promise<PeerBytes>((resolve) => acceptor.onBytes(resolve))
+  const { transport } = await webSocketWorld(t)({ addressesOf: () => named(url) })
   transport.dial(NOBODY)
   const bytes = await accepted
   const gone = new Promise<void>((resolve) => bytes.on('error', () => {}).once('close', () => resolve()))
@@ -84,7 +84,7 @@ test('the addresses of a peer are tried at once: one that never answers delays n
   // The clock stands still: no limit ends a try.
   const own = await open({
     clock: new ManualClock(),
-    addressesOf: () => [`ws://127.0.0.1:${port}/mesh`, wrong.url, server.url, server.url]
+    addressesOf: () => named(`ws://127.0.0.1:${port}/mesh`, wrong.url, server.url, server.url)
   })
   const seen: [NodeId, boolean][] = []
   const opened = new Promise<void>((resolve) =>
@@ -145,7 +145,7 @@ test('addresses of this machine that a member names are not dialled, nor given t
 test('a member that names the URL of another one does not end the stream to that one', async (t) => {
   const open = webSocketWorld(t)
   const b = await open()
-  const a = await open({ addressesOf: () => [b.url] })
+  const a = await open({ addressesOf: () => named(b.url) })
   const closed: string[] = []
   const streams: NoiseStream[] = []
   let onBoth = (): void => {}

@@ -3,18 +3,16 @@ import type { KeyPair, NoiseStream } from 'hyperswarm'
 import type { Clock } from '../../../kit/clock.js'
 import { messageOf } from '../../../kit/errors.js'
 import { keyToText, type NodeId } from '../../../kit/ids.js'
+import type { PeerBytes } from './peer-bytes.js'
 import { Redial } from './redial.js'
 import type { StreamDirection, StreamTransport } from './stream-transport.js'
-import type { WebSocketBytes } from './websocket-bytes.js'
-import { dialWebSocket } from './websocket-client.js'
-import type { WebSocketAcceptor } from './websocket-server.js'
 
 /** Milliseconds until a handshake is done, at most. */
 const HANDSHAKE_MS = 10_000
 /** Handshakes of strangers under way, at most; the oldest ends for a further one, which may be of a member. */
 const MAX_HANDSHAKES = 32
 /** Addresses of one peer that are tried at once, at most. */
-const MAX_ADDRESSES = 4
+const MAX_ADDRESSES = 10
 
 /** The state of one address of `via`. */
 export interface ViaState {
@@ -25,18 +23,40 @@ export interface ViaState {
   readonly fault: string | null
 }
 
-/** Dependencies of {@link WebSocketTransport}. */
-export interface WebSocketTransportDeps {
+/** How an address is dialled. */
+export interface AddressDial {
+  /** Does another member name the address? Then it must not be one of this machine alone. */
+  readonly isForeign: boolean
+  readonly clock: Clock
+  /** Ends the try. */
+  readonly signal: AbortSignal
+}
+
+/** Accepts connections of other nodes. */
+export interface Acceptor {
+  /** The one handler of accepted connections; null refuses them. */
+  onBytes(handler: ((bytes: PeerBytes) => void) | null): void
+}
+
+/** Addresses of a peer: those that its card names may be of any machine, the others were given or worked here. */
+export interface PeerAddresses {
+  readonly own: readonly string[]
+  readonly foreign: readonly string[]
+}
+
+/** Dependencies of {@link AddressedTransport}. */
+export interface AddressedTransportDeps {
   readonly keyPair: KeyPair
   readonly clock: Clock
   /** Milliseconds between keep-alives. */
   readonly keepAliveMs: number
-  /** Accepts sockets; null: this node only dials. */
-  readonly acceptor: Pick<WebSocketAcceptor, 'onBytes'> | null
-  /** URLs that are dialled all the time; any node may answer. */
+  /** null: this node only dials. */
+  readonly acceptor: Acceptor | null
+  /** Addresses that are dialled all the time; any node may answer. */
   readonly via: readonly string[]
-  /** URLs of a peer. */
-  addressesOf(peer: NodeId): readonly string[]
+  addressesOf(peer: NodeId): PeerAddresses
+  /** Opens a connection. @throws Error when it does not open */
+  open(address: string, dial: AddressDial): Promise<PeerBytes>
   /** May addresses that peers name be of this machine alone? */
   readonly isLocal: boolean
 }
@@ -55,22 +75,22 @@ interface Dialled {
   readonly fault: string | null
 }
 
-/** Noise streams over WebSockets, where UDP does not pass. It finds no peers: their addresses are given. */
-export class WebSocketTransport implements StreamTransport {
-  readonly #deps: WebSocketTransportDeps
+/** Noise streams over connections to addresses, where UDP does not pass. It finds no peers: addresses are given. */
+export class AddressedTransport implements StreamTransport {
+  readonly #deps: AddressedTransportDeps
   readonly #nodeId: NodeId
   readonly #streams = new Map<NodeId, NoiseStream>()
   readonly #dialled = new Map<NodeId, Redial>()
   readonly #via = new Map<string, ViaState>()
   readonly #viaDials: Redial[] = []
-  readonly #handshakes = new Set<WebSocketBytes>()
+  readonly #handshakes = new Set<PeerBytes>()
   #isClosed = false
   #handler: (stream: NoiseStream) => void = () => {}
   #admits: (peer: NodeId, direction: StreamDirection) => boolean = () => true
   /** Has the peer a stream of another transport? */
   #isLinked: (peer: NodeId) => boolean = () => false
 
-  constructor(deps: WebSocketTransportDeps) {
+  constructor(deps: AddressedTransportDeps) {
     this.#deps = deps
     this.#nodeId = keyToText(deps.keyPair.publicKey)
   }
@@ -132,10 +152,14 @@ export class WebSocketTransport implements StreamTransport {
     const race = new AbortController()
     const stop = (): void => race.abort()
     signal.addEventListener('abort', stop)
-    const dial = { peer, signal: race.signal, isForeign: !this.#deps.isLocal }
-    const urls = this.#deps.addressesOf(peer).slice(0, MAX_ADDRESSES)
+    const { own, foreign } = this.#deps.addressesOf(peer)
+    const dial = { peer, signal: race.signal }
+    const tries = [...new Set([...own, ...foreign])].slice(0, MAX_ADDRESSES).map(async (address) => {
+      const isForeign = !this.#deps.isLocal && !own.includes(address)
+      return (await this.#open(address, { ...dial, isForeign })).stream
+    })
     // At once: an address may be one of a network that is not here, and never answer.
-    const stream = await firstOf(urls.map(async (url) => (await this.#open(url, dial)).stream))
+    const stream = await firstOf(tries)
     signal.removeEventListener('abort', stop)
     race.abort()
     return stream === null ? false : await ended(stream)
@@ -150,9 +174,9 @@ export class WebSocketTransport implements StreamTransport {
     return stream === null ? false : await ended(stream)
   }
 
-  async #open(url: string, { peer: wanted, signal, isForeign }: Dial): Promise<Dialled> {
+  async #open(address: string, { peer: wanted, signal, isForeign }: Dial): Promise<Dialled> {
     try {
-      const bytes = await dialWebSocket(url, { isForeign, clock: this.#deps.clock, signal })
+      const bytes = await this.#deps.open(address, { isForeign, clock: this.#deps.clock, signal })
       const stream = await this.#secure(bytes, signal)
       if (stream === null) return failed('the program that answers there is no node')
       const peer = keyToText(stream.remotePublicKey)
@@ -174,7 +198,7 @@ export class WebSocketTransport implements StreamTransport {
     return this.#admits(found, 'out') ? null : 'this node admits no stream of the node that answers there'
   }
 
-  async #accept(bytes: WebSocketBytes): Promise<void> {
+  async #accept(bytes: PeerBytes): Promise<void> {
     const [oldest] = this.#handshakes
     if (this.#handshakes.size >= MAX_HANDSHAKES) oldest?.destroy()
     if (oldest?.destroyed === true) this.#handshakes.delete(oldest)
@@ -191,7 +215,7 @@ export class WebSocketTransport implements StreamTransport {
   }
 
   /** The stream after its handshake; null when it failed or took too long. `signal`: of a dialled one, ends it. */
-  async #secure(bytes: WebSocketBytes, signal: AbortSignal | null): Promise<NoiseStream | null> {
+  async #secure(bytes: PeerBytes, signal: AbortSignal | null): Promise<NoiseStream | null> {
     const { keyPair, keepAliveMs, clock } = this.#deps
     const stream = new NoiseSecretStream(signal !== null, bytes, { keyPair, keepAlive: keepAliveMs })
     stream.on('error', () => {})
@@ -236,7 +260,7 @@ function failed(fault: string): Dialled {
 }
 
 /** Resolves with true when the peer sends, as it does on a stream that it keeps; with false when the stream closes. */
-function hasSpoken(stream: NoiseStream, bytes: WebSocketBytes): Promise<boolean> {
+function hasSpoken(stream: NoiseStream, bytes: PeerBytes): Promise<boolean> {
   stream.setTimeout(HANDSHAKE_MS)
   return new Promise((resolve) => {
     const look = (): void => {
