@@ -283,6 +283,7 @@ function buildNode(deps: StartDeps, { mesh, network, sockets, startedAt, lastFau
     problems: () => [...given.problems(), ...mesh.problems(), ...given.logState.problems()],
     membership: mesh,
     links: mesh.links,
+    givenAddresses: sockets.given,
     log: mesh.log,
     pairing: mesh.pairing,
     settings: { ...settingsOf(config), addresses: sockets.addresses },

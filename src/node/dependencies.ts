@@ -9,7 +9,7 @@ import type { AgentSource } from '../ports/agent-runtime.js'
 import type { Audit } from '../ports/audit.js'
 import type { DocumentStreams } from '../ports/documents.js'
 import type { Ledger } from '../ports/ledger.js'
-import type { Links, MemberLog, Membership, Pairing } from '../ports/mesh.js'
+import type { GivenAddresses, Links, MemberLog, Membership, Pairing } from '../ports/mesh.js'
 import type { PolicySource } from '../ports/policy.js'
 import type { LogProblem, Problem, ServedAddresses } from '../ports/node-api.js'
 import type { NodeStore } from '../ports/storage.js'
@@ -116,6 +116,7 @@ export interface NodeDeps {
     problemOf(nodeId: NodeId): Problem | null
   }
   readonly links: Links
+  readonly givenAddresses: GivenAddresses
   readonly log: MemberLog
   readonly pairing: Pairing
   readonly documents: DocumentStreams

@@ -1,5 +1,6 @@
 import { bracketed } from '../../adapters/http/authority.js'
 import { listen } from '../../adapters/http/bind.js'
+import { StoredAddresses } from '../../adapters/mesh/network/given-addresses.js'
 import { KnownAddresses } from '../../adapters/mesh/network/known-addresses.js'
 import type { MeshDeps } from '../../adapters/mesh/network/mesh-node.js'
 import { type Network, openNetwork } from '../../adapters/mesh/network/network.js'
@@ -11,6 +12,7 @@ import type { CardAddresses } from '../../domain/card/endpoints.js'
 import { messageOf } from '../../kit/errors.js'
 import { tcpAddressText } from '../../kit/net/tcp-address.js'
 import { WEBSOCKET_PATH } from '../../kit/net/websocket-url.js'
+import type { GivenAddresses } from '../../ports/mesh.js'
 import type { Problem, ServedAddresses } from '../../ports/node-api.js'
 import type { NodeStore } from '../../ports/storage.js'
 import type { NodeRecord } from '../node-record.js'
@@ -44,6 +46,7 @@ export interface HomeNetwork {
   readonly learn: NonNullable<MeshDeps['onPassed']>
   readonly sockets: {
     readonly served: ServedAddresses
+    readonly given: GivenAddresses
     /** Where other machines reach them. */
     readonly addresses: CardAddresses
     /** Why they cannot be reached, for `status`. */
@@ -63,12 +66,16 @@ export async function openHomeNetwork(home: NetworkHome): Promise<HomeNetwork> {
   const { via } = options.config.websocket
   const { network: kind, bootstrap, localPort } = record
   const [known, knownTcp] = [await openAddresses(home, ADDRESSES.udp), await openAddresses(home, ADDRESSES.tcp)]
+  const given = await StoredAddresses.open(home.documents, (address) => network.faultOf(address))
   const [sockets, tcp] = [await openWebSockets(home), await openTcp(home, knownTcp)]
-  const network = await openNetwork(
+  const network: Network = await openNetwork(
     {
       ...{ kind, bootstrap, serveBootstrap, localPort, behindNat, known },
       websocket: { acceptor: sockets.acceptor, via },
-      tcp: { acceptor: tcp.acceptor, addressesOf: (peer) => knownTcp.of(peer).map(tcpAddressText) }
+      tcp: {
+        acceptor: tcp.acceptor,
+        addressesOf: (peer) => [...given.of(peer), ...knownTcp.of(peer).map(tcpAddressText)]
+      }
     },
     clock
   )
@@ -87,7 +94,7 @@ export async function openHomeNetwork(home: NetworkHome): Promise<HomeNetwork> {
   const problems = [...sockets.problems, ...tcp.problems]
   const { bound: websocket, urls: websocketUrls } = sockets
   const served = { websocket, websocketUrls, tcp: tcp.bound, tcpAddresses: tcp.addresses }
-  return { network, learn, sockets: { served, addresses, problems, locate: network.locate } }
+  return { network, learn, sockets: { served, given, addresses, problems, locate: network.locate } }
 }
 
 interface OpenedWebSockets {

@@ -47,6 +47,7 @@ import {
   showPeer,
   trustPeer
 } from './peers.js'
+import { changeAddress } from './peer-addresses.js'
 import { findSwarm, listSwarms, watchSwarm, cancelTask, listTasks, showTask, watchTasks } from './tasks.js'
 import { setSettings, showSettings } from '../policy/mesh-rules.js'
 import {
@@ -323,6 +324,7 @@ const CALLS: CallTable = {
     ({ node, by, timeoutMs }, { peer, reason = '' }) =>
       revokePeer(node, node.directory.node(peer), { reason, by, timeoutMs })
   ],
+  'peers.address': ['admin', ({ node, by }, params) => changeAddress(node, params, by)],
   'peers.ping': [
     'read',
     ({ node, timeoutMs }, { peer, count = 1 }) => pingPeer(node, node.directory.node(peer), { count, timeoutMs })

@@ -336,6 +336,7 @@ export function labNetwork(bootstrap: readonly DhtAddress[]): {
       },
       locate: () => {},
       via: () => [],
+      faultOf: () => null,
       serving: () => false,
       state: { problems: () => [], isAnswering: () => true, look: async () => {}, onChange: () => {} },
       onTakeover: (listener) => void listeners.push(listener),

@@ -41,6 +41,8 @@ export interface Transports {
   locate(cardOf: (peer: NodeId) => CardAddresses): void
   /** The URLs that are dialled all the time. */
   via(): readonly ViaState[]
+  /** Why the last dial of an address of {@link NetworkTcp.addressesOf} failed; null: it did not. */
+  faultOf(address: string): string | null
 }
 
 /** The transports over a DHT, TCP and WebSockets, the best first. */
@@ -55,6 +57,7 @@ export function openTransports(
   const { acceptor = null, via = [] } = options.websocket ?? {}
   let cardOf: (peer: NodeId) => CardAddresses = () => ({ tcp: [], websocket: [] })
   let states: () => readonly ViaState[] = () => []
+  let faultOf: Transports['faultOf'] = () => null
   const openTransport = (keyPair: KeyPair): NodeTransport => {
     const swarm = new HyperswarmTransport({ dht, keyPair })
     const shared = { keyPair, clock, keepAliveMs, isLocal: options.kind === 'local' }
@@ -76,9 +79,11 @@ export function openTransports(
     const joined = new JoinedTransport(all, clock)
     for (const one of [tcp, sockets]) one.linkedBy((peer) => joined.isLinked(peer, all.indexOf(one)))
     states = () => sockets.via()
+    faultOf = (address) => tcp.faultOf(address)
     return Object.assign(joined, { rendezvous: swarm.rendezvous })
   }
-  return { openTransport, locate: (next) => void (cardOf = next), via: () => states() }
+  const locate: Transports['locate'] = (next) => void (cardOf = next)
+  return { openTransport, locate, via: () => states(), faultOf: (address) => faultOf(address) }
 }
 
 /** The state of the network with the URLs of `via` that are not reached, which the user named as the way. */

@@ -84,6 +84,8 @@ export class AddressedTransport implements StreamTransport {
   readonly #via = new Map<string, ViaState>()
   readonly #viaDials: Redial[] = []
   readonly #handshakes = new Set<PeerBytes>()
+  /** Of the last dial of each own address of a peer. */
+  readonly #faults = new Map<string, string>()
   #isClosed = false
   #handler: (stream: NoiseStream) => void = () => {}
   #admits: (peer: NodeId, direction: StreamDirection) => boolean = () => true
@@ -98,6 +100,11 @@ export class AddressedTransport implements StreamTransport {
   /** The state of each address of `via`. */
   via(): readonly ViaState[] {
     return [...this.#via.values()]
+  }
+
+  /** Why the last dial of an own address of a peer failed; null: it did not. */
+  faultOf(address: string): string | null {
+    return this.#faults.get(address) ?? null
   }
 
   listen(): Promise<void> {
@@ -155,8 +162,11 @@ export class AddressedTransport implements StreamTransport {
     const { own, foreign } = this.#deps.addressesOf(peer)
     const dial = { peer, signal: race.signal }
     const tries = [...new Set([...own, ...foreign])].slice(0, MAX_ADDRESSES).map(async (address) => {
-      const isForeign = !this.#deps.isLocal && !own.includes(address)
-      return (await this.#open(address, { ...dial, isForeign })).stream
+      const isOwn = own.includes(address)
+      const { stream, fault } = await this.#open(address, { ...dial, isForeign: !this.#deps.isLocal && !isOwn })
+      if (fault === null) this.#faults.delete(address)
+      else if (isOwn && !race.signal.aborted) this.#faults.set(address, fault)
+      return stream
     })
     // At once: an address may be one of a network that is not here, and never answer.
     const stream = await firstOf(tries)
