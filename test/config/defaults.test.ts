@@ -21,6 +21,7 @@ const DEFAULTS: Readonly<Record<string, unknown>> = {
   'network.localPort': 29_737,
   'tcp.listen': 'auto',
   'tcp.addresses': [],
+  'discovery.lan': true,
   'websocket.listen': null,
   'websocket.urls': [],
   'websocket.via': [],

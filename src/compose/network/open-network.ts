@@ -17,7 +17,7 @@ import type { Problem, ServedAddresses } from '../../ports/node-api.js'
 import type { NodeStore } from '../../ports/storage.js'
 import type { NodeRecord } from '../node-record.js'
 import type { StartDeps } from '../open-home.js'
-import { openTcp } from './open-tcp.js'
+import { lanOf, openTcp } from './open-tcp.js'
 import { hostsAt } from './own-hosts.js'
 
 /** Names of the stored documents of addresses. */
@@ -74,6 +74,7 @@ export async function openHomeNetwork(home: NetworkHome): Promise<HomeNetwork> {
       websocket: { acceptor: sockets.acceptor, via },
       tcp: {
         acceptor: tcp.acceptor,
+        ...lanOf(home, tcp),
         addressesOf: (peer) => [...given.of(peer), ...knownTcp.of(peer).map(tcpAddressText)]
       }
     },

@@ -1,10 +1,13 @@
 import { isLoopback, listen } from '../../adapters/http/bind.js'
+import { LanDiscovery } from '../../adapters/mesh/discovery/lan-discovery.js'
+import { openLanSockets } from '../../adapters/mesh/discovery/lan-sockets.js'
 import type { KnownAddresses } from '../../adapters/mesh/network/known-addresses.js'
+import type { NetworkTcp } from '../../adapters/mesh/network/transports.js'
 import type { Acceptor } from '../../adapters/mesh/transport/addressed-transport.js'
 import { openTcpServer } from '../../adapters/mesh/transport/tcp-server.js'
 import { listenAddress } from '../../config/public-url.js'
 import { asNodeError, NodeError } from '../../kit/errors.js'
-import { type TcpAddress, tcpAddressText } from '../../kit/net/tcp-address.js'
+import { parseTcpAddress, type TcpAddress, tcpAddressText } from '../../kit/net/tcp-address.js'
 import type { Problem } from '../../ports/node-api.js'
 import { hostsAt } from './own-hosts.js'
 import type { NetworkHome } from './open-network.js'
@@ -41,6 +44,15 @@ export async function openTcp(home: NetworkHome, known: KnownAddresses): Promise
     const { code, message, next } = asNodeError(error)
     return unserved([{ code, message, next: next[0] ?? 'a2a-node config show' }])
   }
+}
+
+/** Looks for members of the LAN, unless all members are on this machine or the config says no. */
+export function lanOf(home: NetworkHome, { bound }: Pick<OpenedTcp, 'bound'>): Pick<NetworkTcp, 'discovery'> {
+  const { options, clock, telemetry } = home
+  const at = bound === null ? null : parseTcpAddress(bound)
+  if (!options.config.discovery.lan || ownHost(home) === LOOPBACK || (at !== null && isLoopback(at.host))) return {}
+  const onFault = (reason: string): void => telemetry.log('warn', 'members of this LAN are not looked for', { reason })
+  return { discovery: new LanDiscovery({ clock, port: at?.port ?? null, open: openLanSockets, onFault }) }
 }
 
 function unserved(problems: readonly Problem[]): OpenedTcp {

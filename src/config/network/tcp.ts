@@ -36,5 +36,17 @@ const addresses: Setting<readonly string[]> = {
   about: 'Where other machines reach it. Default: the addresses of this machine that it listens on.'
 }
 
+const lan: Setting<boolean> = {
+  schema: z.boolean(),
+  fallback: true,
+  form: 'boolean',
+  unit: null,
+  allowed: 'true | false',
+  about: 'Find members and admins of the LAN by mDNS (_a2a-node._tcp), also without internet; not in a local network.'
+}
+
+/** The section `discovery`. */
+export const DISCOVERY = { lan }
+
 /** The section `tcp`. */
 export const TCP = { listen, addresses }

@@ -3,6 +3,7 @@ import type { KeyPair } from 'hyperswarm'
 import type { CardAddresses } from '../../../domain/card/endpoints.js'
 import type { Clock } from '../../../kit/clock.js'
 import type { NodeId } from '../../../kit/ids.js'
+import type { Discovery } from '../discovery/lan-discovery.js'
 import type { Rendezvous } from '../pairing/pairing-swarm.js'
 import { type Acceptor, AddressedTransport, type ViaState } from '../transport/addressed-transport.js'
 import { HyperswarmTransport } from '../transport/hyperswarm-transport.js'
@@ -26,6 +27,8 @@ export interface NetworkTcp {
   readonly acceptor: Acceptor | null
   /** Addresses of a peer that the user gave, or that worked before. */
   addressesOf(peer: NodeId): readonly string[]
+  /** Finds nodes of the LAN. Absent: nothing does. */
+  readonly discovery?: Discovery
 }
 
 /** A node's access to others: streams to peers with a known key, and a rendezvous with unknown ones. */
@@ -66,6 +69,7 @@ export function openTransports(
       acceptor: options.tcp?.acceptor ?? null,
       via: [],
       open: dialTcp,
+      discovery: options.tcp?.discovery,
       addressesOf: (peer) => ({ own: options.tcp?.addressesOf(peer) ?? [], foreign: cardOf(peer).tcp })
     })
     const sockets = new AddressedTransport({
@@ -80,10 +84,19 @@ export function openTransports(
     for (const one of [tcp, sockets]) one.linkedBy((peer) => joined.isLinked(peer, all.indexOf(one)))
     states = () => sockets.via()
     faultOf = (address) => tcp.faultOf(address)
-    return Object.assign(joined, { rendezvous: swarm.rendezvous })
+    return Object.assign(joined, { rendezvous: withDiscovery(swarm.rendezvous, options.tcp?.discovery) })
   }
   const locate: Transports['locate'] = (next) => void (cardOf = next)
   return { openTransport, locate, via: () => states(), faultOf: (address) => faultOf(address) }
+}
+
+/** Joins each topic also on the LAN. */
+function withDiscovery(rendezvous: Rendezvous, discovery: Discovery | undefined): Rendezvous {
+  const join: Rendezvous['join'] = (topic, mode) => {
+    discovery?.join(topic, mode)
+    return rendezvous.join(topic, mode)
+  }
+  return { ...rendezvous, join }
 }
 
 /** The state of the network with the URLs of `via` that are not reached, which the user named as the way. */

@@ -3,6 +3,7 @@ import type { KeyPair, NoiseStream } from 'hyperswarm'
 import type { Clock } from '../../../kit/clock.js'
 import { messageOf } from '../../../kit/errors.js'
 import { keyToText, type NodeId } from '../../../kit/ids.js'
+import type { Discovery } from '../discovery/lan-discovery.js'
 import type { PeerBytes } from './peer-bytes.js'
 import { Redial } from './redial.js'
 import type { StreamDirection, StreamTransport } from './stream-transport.js'
@@ -13,6 +14,9 @@ const HANDSHAKE_MS = 10_000
 const MAX_HANDSHAKES = 32
 /** Addresses of one peer that are tried at once, at most. */
 const MAX_ADDRESSES = 10
+
+/** Addresses at which nodes were found that are remembered, at most. */
+const MAX_MET = 64
 
 /** The state of one address of `via`. */
 export interface ViaState {
@@ -57,6 +61,8 @@ export interface AddressedTransportDeps {
   addressesOf(peer: NodeId): PeerAddresses
   /** Opens a connection. @throws Error when it does not open */
   open(address: string, dial: AddressDial): Promise<PeerBytes>
+  /** Finds addresses of nodes that listen on the same topic. Absent: nothing does. */
+  readonly discovery?: Discovery | undefined
   /** May addresses that peers name be of this machine alone? */
   readonly isLocal: boolean
 }
@@ -86,6 +92,9 @@ export class AddressedTransport implements StreamTransport {
   readonly #handshakes = new Set<PeerBytes>()
   /** Of the last dial of each own address of a peer. */
   readonly #faults = new Map<string, string>()
+  /** The node at each found address; null while it is dialled. */
+  readonly #met = new Map<string, NodeId | null>()
+  readonly #closing = new AbortController()
   #isClosed = false
   #handler: (stream: NoiseStream) => void = () => {}
   #admits: (peer: NodeId, direction: StreamDirection) => boolean = () => true
@@ -107,13 +116,15 @@ export class AddressedTransport implements StreamTransport {
     return this.#faults.get(address) ?? null
   }
 
-  listen(): Promise<void> {
+  listen(topic: Uint8Array): Promise<void> {
+    this.#deps.discovery?.join(topic)
     this.#deps.acceptor?.onBytes((bytes) => void this.#accept(bytes))
     return Promise.resolve()
   }
 
   refresh(): void {
     for (const one of this.#viaDials) one.now()
+    this.#deps.discovery?.look()
   }
 
   dial(peer: NodeId): void {
@@ -131,6 +142,7 @@ export class AddressedTransport implements StreamTransport {
   /** Dialling of `via` begins: a newcomer needs streams before it may listen. */
   onStream(handler: (stream: NoiseStream) => void): void {
     this.#handler = handler
+    this.#deps.discovery?.onFound((address) => void this.#meet(address))
     for (const url of this.#deps.via) {
       this.#via.set(url, { url, peer: null, fault: null })
       this.#viaDials.push(new Redial(this.#deps.clock, (signal) => this.#tryVia(url, signal)))
@@ -148,10 +160,27 @@ export class AddressedTransport implements StreamTransport {
 
   close(): Promise<void> {
     this.#isClosed = true
+    this.#closing.abort()
+    this.#deps.discovery?.close()
     this.#deps.acceptor?.onBytes(null)
     for (const one of [...this.#viaDials, ...this.#dialled.values()]) one.stop()
     for (const one of [...this.#handshakes, ...this.#streams.values()]) one.destroy()
     return Promise.resolve()
+  }
+
+  /** Dials a found address once, unless its node is linked; any node may answer. */
+  async #meet(address: string): Promise<void> {
+    const known = this.#met.get(address)
+    const isDone = known !== undefined && (known === null || this.#streams.has(known) || this.#isLinked(known))
+    if (this.#isClosed || isDone) return
+    for (const oldest of this.#met.keys()) {
+      if (this.#met.size < MAX_MET) break
+      this.#met.delete(oldest)
+    }
+    this.#met.set(address, null)
+    const { peer } = await this.#open(address, { peer: null, signal: this.#closing.signal, isForeign: false })
+    if (peer === null) this.#met.delete(address)
+    else this.#met.set(address, peer)
   }
 
   async #tryPeer(peer: NodeId, signal: AbortSignal): Promise<boolean> {

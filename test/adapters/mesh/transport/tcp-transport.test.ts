@@ -7,13 +7,15 @@ import { streamTransportContract } from '../../../contracts/stream-transport.js'
 import { ManualClock } from '../../../support/manual-clock.js'
 import { servedTcp, tcpWorld } from './addressed-world.js'
 
+const TOPIC = new Uint8Array(32)
+
 streamTransportContract('TCP transport', async (t) => tcpWorld(t), { findsPeers: false })
 
 test('of silent strangers over TCP 32 wait, for 10 s and not beyond the end of the server, and a member gets in before', async (t) => {
   const clock = new ManualClock()
   const open = tcpWorld(t)
   const server = await open({ clock })
-  await server.transport.listen()
+  await server.transport.listen(TOPIC)
   const sockets = await Promise.all(Array.from({ length: 40 }, () => connected(server.url)))
   await Promise.all(sockets.slice(0, 8).map(({ closed }) => closed))
   t.is(sockets.filter(({ socket }) => !socket.destroyed).length, 32)
@@ -36,7 +38,7 @@ test('of silent strangers over TCP 32 wait, for 10 s and not beyond the end of t
 
 test('a stranger over TCP that states a message of more than 1,024 bytes is cut before it sends one', async (t) => {
   const server = await tcpWorld(t)()
-  await server.transport.listen()
+  await server.transport.listen(TOPIC)
   for (const header of [
     [1, 4, 0],
     [255, 255, 255]

@@ -9,13 +9,15 @@ import { ManualClock } from '../../../support/manual-clock.js'
 import { streamTransportContract } from '../../../contracts/stream-transport.js'
 import { named, servedWebSockets, webSocketWorld } from './addressed-world.js'
 
+const TOPIC = new Uint8Array(32)
+
 streamTransportContract('WebSocket transport', async (t) => webSocketWorld(t), { findsPeers: false })
 
 test('of silent strangers 32 wait, for 10 s and not beyond the end of the server, and a member gets in before', async (t) => {
   const clock = new ManualClock()
   const open = webSocketWorld(t)
   const server = await open({ clock })
-  await server.transport.listen()
+  await server.transport.listen(TOPIC)
   const sockets = await Promise.all(Array.from({ length: 40 }, () => silent(server.url)))
   await Promise.all(sockets.slice(0, 8).map(({ closed }) => closed))
   t.is(sockets.filter(({ socket }) => socket.readyState === WebSocket.OPEN).length, 32)
@@ -77,10 +79,10 @@ test('the addresses of a peer are tried at once: one that never answers delays n
   t.teardown(() => deaf.close())
   const open = webSocketWorld(t)
   const server = await open()
-  await server.transport.listen()
+  await server.transport.listen(TOPIC)
   server.transport.onStream((stream) => void stream.on('error', () => {}))
   const wrong = await open()
-  await wrong.transport.listen()
+  await wrong.transport.listen(TOPIC)
   // The clock stands still: no limit ends a try.
   const own = await open({
     clock: new ManualClock(),
@@ -155,7 +157,7 @@ test('a member that names the URL of another one does not end the stream to that
       stream.on('error', () => {}).on('close', () => void closed.push(name))
       if (streams.push(stream) === 2) onBoth()
     })
-  await b.transport.listen()
+  await b.transport.listen(TOPIC)
   a.transport.dial(b.id)
   await opened
   const asked = new Promise<void>((resolve) =>
@@ -181,7 +183,7 @@ test('a large message that is sent as soon as the stream opens arrives', async (
     })
   )
   a.transport.onStream((stream) => void stream.on('error', () => {}).write(Buffer.alloc(50_000)))
-  await b.transport.listen()
+  await b.transport.listen(TOPIC)
   a.transport.dial(b.id)
   t.is(await received, 50_000)
 })
