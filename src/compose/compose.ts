@@ -29,7 +29,7 @@ import type { LedgerOnDisk } from '../adapters/storage/ledger/durable-ledger.js'
 import { randomIds, randomSecret } from '../adapters/system/random-ids.js'
 import { systemClock } from '../adapters/system/system-clock.js'
 import { OPERATOR } from '../domain/card/card.js'
-import { websocketUrlsOf } from '../domain/card/endpoints.js'
+import { addressesOn, type CardAddresses } from '../domain/card/endpoints.js'
 import { createNode } from '../node/node.js'
 import type { NodeCore } from '../node/node.js'
 import type { LastFault, LogState, NodeDeps } from '../node/dependencies.js'
@@ -179,7 +179,7 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   const made = { mesh, reach, network: record.network, sockets, agents: agents.source, compileSchema, problems: found }
   const node = buildNode(deps, { ...kept, ...made, lookForProblems, startedAt, lastFault })
   unwind.add('node', () => node.close())
-  sockets.locate((peer) => urlsOf(node, peer))
+  sockets.locate((peer) => addressesOf(node, peer))
   startNotices(deps, node, notifier)
   await node.start()
   await onUp()
@@ -187,10 +187,9 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   return await serveNode(deps, { node, mesh, backup: backupWith(home, ledger, mesh), ...listeners, agents, documents })
 }
 
-/** The WebSocket URLs on the card of a member's operator. */
-function urlsOf({ registry }: NodeCore, peer: NodeId): readonly string[] {
-  const card = registry.get({ agentId: OPERATOR, nodeId: peer })
-  return card === undefined ? [] : websocketUrlsOf(card)
+/** The addresses on the card of a member's operator. */
+function addressesOf({ registry }: NodeCore, peer: NodeId): CardAddresses {
+  return addressesOn(registry.get({ agentId: OPERATOR, nodeId: peer }) ?? { endpoints: [] })
 }
 
 /** Finds the problems of the node: the steady ones, and the present ones of its parts. */
@@ -288,16 +287,17 @@ function buildNode(deps: StartDeps, { mesh, network, sockets, startedAt, lastFau
     problems: () => [...given.problems(), ...mesh.problems(), ...given.logState.problems()],
     membership: mesh,
     links: mesh.links,
+    givenAddresses: sockets.given,
     log: mesh.log,
     pairing: mesh.pairing,
-    settings: { ...settingsOf(config), websocketUrls: sockets.urls },
+    settings: { ...settingsOf(config), addresses: sockets.addresses },
     process: {
       pid: process.pid,
       home: home.home,
       network,
       version: VERSION,
       socket: home.socket,
-      websocket: sockets.bound,
+      served: sockets.served,
       startedAt
     }
   })

@@ -19,6 +19,7 @@ import { type LlmProviderSetting, llmProvidersSchema, MAX_LLM_PROVIDERS, shownPr
 import { MAX_OAUTH_SCOPES, OAUTH, type OAuthSetting, oauthSchema } from './oauth.js'
 import { FAVORITES, RESULT_TOKENS } from './mcp-tools.js'
 import { MAX_MCP_SERVERS, type McpServerSetting, mcpServersSchema, shownServers } from './mcp-servers.js'
+import { DISCOVERY, TCP } from './network/tcp.js'
 import { WEBSOCKET } from './network/websocket.js'
 import { NOTIFY } from './notify.js'
 import { PROVIDER } from './provider.js'
@@ -182,6 +183,8 @@ export const SETTINGS = {
       'Port of the bootstrap node of the local network (env A2A_NODE_LOCAL_PORT); best below 32768.'
     )
   },
+  tcp: TCP,
+  discovery: DISCOVERY,
   websocket: WEBSOCKET,
   agents: {
     dirs: directories('Further directories with agent files.'),

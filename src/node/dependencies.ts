@@ -3,15 +3,16 @@ import type { Unsubscribe } from '../kit/events.js'
 import type { IdSource, NodeId } from '../kit/ids.js'
 import type { AgentProvider } from '../kit/names/provider.js'
 import type { CompileSchema, Hash, Sign, Verify } from '../kit/sign.js'
+import type { CardAddresses } from '../domain/card/endpoints.js'
 import type { RoutingRules } from '../domain/routing/decide.js'
 import type { AgentSource } from '../ports/agent-runtime.js'
 import type { Audit } from '../ports/audit.js'
 import type { DocumentStreams } from '../ports/documents.js'
 import type { Ledger } from '../ports/ledger.js'
-import type { Links, MemberLog, Membership, Pairing } from '../ports/mesh.js'
+import type { GivenAddresses, Links, MemberLog, Membership, Pairing } from '../ports/mesh.js'
 import type { ReachSource } from '../ports/network/reach.js'
 import type { PolicySource } from '../ports/policy.js'
-import type { LogProblem, Problem } from '../ports/node-api.js'
+import type { LogProblem, Problem, ServedAddresses } from '../ports/node-api.js'
 import type { NodeStore } from '../ports/storage.js'
 import type { Telemetry } from '../ports/telemetry.js'
 
@@ -45,8 +46,8 @@ export interface NodeSettings {
   readonly maxPayloadBytes: number
   /** Labels on the cards of this node's agents. Default none. */
   readonly labels: readonly string[]
-  /** URLs at which this node serves WebSockets to members. Default none. */
-  readonly websocketUrls?: readonly string[]
+  /** Where members reach this node by TCP and WebSocket. Default nowhere. */
+  readonly addresses?: CardAddresses
   /** Provider of this node's agents that name none. Default null: none. */
   readonly provider: AgentProvider | null
   /** Name of the agent for messages to the node without agent and skill. Default null: as `rootAgent` says. */
@@ -69,8 +70,8 @@ export interface ProcessFacts {
   readonly network: string
   readonly version: string
   readonly socket: string
-  /** URL of the bound WebSocket; null or absent: it serves none. */
-  readonly websocket?: string | null
+  /** Where members connect beside UDP. Default nowhere. */
+  readonly served?: ServedAddresses
   readonly startedAt: number
 }
 
@@ -118,6 +119,7 @@ export interface NodeDeps {
   /** The network below this node, as old as {@link NodeDeps.problems}. Absent: it has none. */
   readonly reach?: ReachSource
   readonly links: Links
+  readonly givenAddresses: GivenAddresses
   readonly log: MemberLog
   readonly pairing: Pairing
   readonly documents: DocumentStreams

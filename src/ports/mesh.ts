@@ -2,8 +2,18 @@ import type { NodeId } from '../kit/ids.js'
 import type { EntryBody, InviteTerms, MembershipView, SignedCertificate, Trust } from '../domain/membership/types.js'
 import type { Tier } from '../domain/routing/tier.js'
 
-/** How bytes travel to a peer. */
-export type LinkPath = 'direct' | 'relayed' | 'websocket' | 'local'
+/** How bytes travel to a peer: `direct` and `local` (on this machine) are UDP. */
+export type LinkPath = 'direct' | 'relayed' | 'tcp' | 'websocket' | 'local'
+
+/** Addresses of members that the user gave, beside those on cards and of earlier links. */
+export interface GivenAddresses {
+  /** `host:port` of TCP, and why the last dial failed; null: it worked, or there was none. */
+  list(peer: NodeId): readonly { readonly address: string; readonly fault: string | null }[]
+  /** False: it was there. @throws NodeError OVERLOADED for too many, DISK_FULL, NO_PERMISSION */
+  add(peer: NodeId, address: string): Promise<boolean>
+  /** False: it was not there. @throws NodeError DISK_FULL, NO_PERMISSION */
+  remove(peer: NodeId, address: string): Promise<boolean>
+}
 
 /**
  * One authenticated, admitted, ordered, flow-controlled session with a member, behind the gate. The peer's stream key

@@ -77,8 +77,20 @@ export interface Problem {
   readonly next: string
 }
 
+/** Where members connect to a node beside UDP. Absent: an earlier build. */
+export interface ServedAddresses {
+  /** `ws://0.0.0.0:7421/mesh`, as bound; null: not by WebSocket. */
+  readonly websocket?: string | null
+  /** URLs under which other machines reach it. */
+  readonly websocketUrls?: readonly string[]
+  /** `0.0.0.0:40123`, as bound; null: not by TCP. */
+  readonly tcp?: string | null
+  /** `host:port` at which other machines reach it. */
+  readonly tcpAddresses?: readonly string[]
+}
+
 /** `status`. */
-export interface StatusInfo {
+export interface StatusInfo extends ServedAddresses {
   readonly state: 'running' | 'stopping'
   readonly node: NodeInfo['node']
   readonly pid: number
@@ -90,10 +102,6 @@ export interface StatusInfo {
   readonly reach?: ReachInfo | null
   /** As in {@link NodeInfo}. */
   readonly http: string | null
-  /** `ws://0.0.0.0:7421/mesh`, as bound; null: members cannot connect by WebSocket. Absent: an earlier build. */
-  readonly websocket?: string | null
-  /** URLs under which other machines reach it. Absent: an earlier build. */
-  readonly websocketUrls?: readonly string[]
   readonly grpc?: string
   readonly mesh: {
     readonly id: MeshId

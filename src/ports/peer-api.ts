@@ -41,6 +41,8 @@ export interface PeerDetail extends PeerInfo {
   readonly sandboxId: string | null
   readonly issuer: NodeRef
   readonly version: string | null
+  /** Addresses that `peers add` gave it, and why the last dial failed. Absent: an earlier build. */
+  readonly addresses?: readonly { readonly address: string; readonly fault: string | null }[]
   /** The storage that it takes here for documents. */
   readonly documents: DocumentShareInfo
   readonly revoked: null | { readonly by: NodeRef; readonly at: string; readonly reason: string }
@@ -94,6 +96,11 @@ export interface PeerCalls {
     params: { readonly peer: string; readonly reason?: string }
     /** `wasRevoked`: it was out before; `revoked` says since when, and the reason given now goes nowhere. */
     result: PeerDetail & { readonly wasRevoked: boolean }
+  }
+  /** Gives a peer one more address (`host:port` of TCP), or forgets it with `remove`. `changed` false: so it was. */
+  'peers.address': {
+    params: { readonly peer: string; readonly address: string; readonly remove?: boolean }
+    result: PeerDetail & { readonly changed: boolean }
   }
   'peers.ping': {
     params: { readonly peer: string; readonly count?: number }

@@ -16,7 +16,7 @@ declare module '@hyperswarm/secret-stream' {
     readonly localHost: string | null
     readonly localPort: number
     /** Of a transport of ours. */
-    readonly path?: 'websocket'
+    readonly path?: 'tcp' | 'websocket'
     /** The encrypted bytes of the peer. */
     on(event: 'data', listener: (bytes: Uint8Array) => void): this
     off(event: 'data', listener: (bytes: Uint8Array) => void): this

@@ -115,6 +115,8 @@ function argumentsOf(command: string, args: string): string[] {
     send: ['text@gpu-box', 'hello'],
     'swarm run': ['count', '--capability', 'text.stats', '--items', 'a'],
     'peers tier': ['phone', 'L2'],
+    'peers add': ['phone', '--address', '10.0.0.5:7422'],
+    'peers remove': ['phone', '--address', '10.0.0.5:7422'],
     'peers trust': ['phone', 'guest'],
     'policy test': ['--from', 'text@gpu-box', '--to', 'text@gpu-box', '--type', 'request']
   }

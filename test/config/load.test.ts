@@ -70,6 +70,7 @@ const OWN_SAMPLES: Readonly<Record<string, string>> = {
   'swarm.leaseMs': '9s',
   'http.origins': 'https://a.example,http://b:1',
   'http.publicUrl': 'https://a.example',
+  'tcp.addresses': '10.0.0.5:7422',
   'websocket.urls': 'wss://a.example,ws://b:1',
   'websocket.via': 'wss://a.example'
 }

@@ -171,6 +171,7 @@ export class FakeNodeApi implements NodeApi {
         revoked: { by: this.#info().node, at: AT, reason: reason ?? '' },
         wasRevoked: this.#peer(peer).status === 'revoked'
       }),
+      'peers.address': ({ peer }) => ({ ...this.#peer(peer), changed: true }),
       'peers.ping': ({ peer, count }) => ({
         peer: this.#peer(peer),
         path: 'direct',

@@ -140,6 +140,7 @@ function unknownSuite(check: CheckApi): void {
     t.is(await codeOf(api.call('peers.examine', { peer })), 'PEER_NOT_FOUND')
     t.is(await codeOf(api.call('peers.rename', { peer, name: 'new' })), 'PEER_NOT_FOUND')
     t.is(await codeOf(api.call('peers.tier', { peer, tier: 2 })), 'PEER_NOT_FOUND')
+    t.is(await codeOf(api.call('peers.address', { peer, address: '10.0.0.5:7422' })), 'PEER_NOT_FOUND')
     t.is(await codeOf(api.call('peers.revoke', { peer })), 'PEER_NOT_FOUND')
   })
 
@@ -183,6 +184,7 @@ function paramsSuite(check: CheckApi): void {
     await wrong('peers.show', { peer: 7 })
     await wrong('peers.show', { peer: 'a', more: 1 })
     await wrong('peers.tier', { peer: 'a', tier: 4 })
+    await wrong('peers.address', { peer: 'a', address: '' })
     await wrong('peers.ping', { peer: 'a', count: 0 })
     await wrong('invite.create', { trust: 'mine', uses: -1 })
     await wrong('message.call', { agent: null, capability: 'c' })

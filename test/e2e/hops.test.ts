@@ -8,7 +8,7 @@ import { createNode, type NodeCore } from '../../src/node/node.js'
 import { inviteCode, type LabNode, meshLab } from '../adapters/mesh/lab.js'
 import { eventually } from '../support/agents/eventually.js'
 import { echo, FakeSource, type FakeAgent } from '../support/fake-agents.js'
-import { FakeAudit, SETTINGS } from '../support/fake-node.js'
+import { FakeAudit, memoryAddresses, SETTINGS } from '../support/fake-node.js'
 import { FakePolicy } from '../support/fake-policy.js'
 import { FakeStore } from '../support/fake-store.js'
 import { StreamNet } from '../support/memory-streams.js'
@@ -32,6 +32,7 @@ async function whole(t: Assert, { mesh, telemetry }: LabNode, agents: readonly F
     store: new FakeStore(),
     membership: mesh,
     links: mesh.links,
+    givenAddresses: memoryAddresses(),
     log: mesh.log,
     pairing: mesh.pairing,
     documents: new StreamNet({ isConnected: () => false, moved: 0 }).of(mesh.nodeId),

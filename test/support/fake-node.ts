@@ -14,6 +14,7 @@ import type { HostedAgent } from '../../src/ports/agent-runtime.js'
 import type { Audit, AuditEvent } from '../../src/ports/audit.js'
 import type { ImportedTools } from '../../src/ports/imported-tools.js'
 import type { Ledger } from '../../src/ports/ledger.js'
+import type { GivenAddresses } from '../../src/ports/mesh.js'
 import type { NodeApi, Principal } from '../../src/ports/node-api.js'
 import type { ContextStore } from '../../src/ports/task-api.js'
 import type { PushAdmin } from '../../src/ports/push-api.js'
@@ -216,6 +217,7 @@ export class World {
       store,
       membership,
       links,
+      givenAddresses: memoryAddresses(),
       log: log.of(node),
       pairing: {
         create: ({ tier, admin, uses, ttlMs, sandboxId }) => {
@@ -329,4 +331,19 @@ export function knownCards(node: FakeNode, other: FakeNode): string[] {
 function prefixed(name: string): ReturnType<typeof countingIds> {
   const ids = countingIds()
   return { next: (prefix) => `${ids.next(prefix)}_${name}`.slice(0, 40) }
+}
+
+/** Addresses of peers, without a home. */
+export function memoryAddresses(): GivenAddresses {
+  const all = new Map<NodeId, Set<string>>()
+  const of = (peer: NodeId): Set<string> => all.get(peer) ?? new Set()
+  return {
+    list: (peer) => [...of(peer)].map((address) => ({ address, fault: null })),
+    add: async (peer, address) => {
+      const isNew = !of(peer).has(address)
+      all.set(peer, of(peer).add(address))
+      return isNew
+    },
+    remove: async (peer, address) => of(peer).delete(address)
+  }
 }

@@ -131,7 +131,13 @@ async function meshBy<N extends LocalNode>(
 ): Promise<TestMesh<N>> {
   const root = await tempDir(t)
   const port = await freePort()
-  const env = { A2A_NODE_NETWORK_KIND: 'local', A2A_NODE_LOCAL_PORT: String(port), NO_COLOR: '1' }
+  const env = {
+    A2A_NODE_NETWORK_KIND: 'local',
+    A2A_NODE_LOCAL_PORT: String(port),
+    // No packet leaves this machine.
+    A2A_NODE_DISCOVERY_LAN: 'false',
+    NO_COLOR: '1'
+  }
 
   async function start(name: string, options: NodeOptions = {}): Promise<N> {
     const home = options.home ?? path.join(root, name)

@@ -136,6 +136,11 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
   'peers.tier': z.strictObject({ peer: ref, tier }),
   'peers.trust': z.strictObject({ peer: ref, trust }),
   'peers.revoke': z.strictObject({ peer: ref, reason: z.string().max(256).exactOptional() }),
+  'peers.address': z.strictObject({
+    peer: ref,
+    address: z.string().min(1).max(512),
+    remove: z.boolean().exactOptional()
+  }),
   'peers.ping': z.strictObject({ peer: ref, count: z.int().min(1).max(MAX_PINGS).exactOptional() }),
   'peers.examine': z.strictObject({ peer: ref }),
   'invite.create': z.strictObject({

@@ -96,6 +96,7 @@ function printPeer(output: Output, peer: PeerDetail): void {
     ['role', roles.length === 0 ? 'member' : roles.join(', ')],
     peer.self ? null : ['trust', `${peer.trust}: ${TRUST_WORDS[peer.trust]}`],
     peer.self ? null : ['path', peer.path === null ? '-' : `${peer.path}, ${rttText(peer.rttMs)}`],
+    ...(peer.addresses ?? []).map(addressFact),
     ['agents', peer.agents.join(', ')],
     ['admitted', `by ${peer.issuer.name} (${shortId(peer.issuer.id)})`],
     peer.sandboxId === null ? null : ['sandbox', peer.sandboxId],
@@ -113,6 +114,11 @@ function printPeer(output: Output, peer: PeerDetail): void {
         ]
   ])
   for (const line of problemLines(output, problemsOf([peer]))) output.print(line)
+}
+
+/** An address of `peers add`, with the fault of its last dial. */
+function addressFact({ address, fault }: NonNullable<PeerDetail['addresses']>[number]): [string, Cell] {
+  return ['address', fault === null ? address : { text: `${address}: ${shown(fault, 200)}`, style: 'yellow' }]
 }
 
 /** Storage that it takes here for documents, and the refused rest; null: none. */
@@ -168,6 +174,39 @@ export const trustPeer: Action = async ({ api, output }, [peer = '', trust = '']
 }
 
 const WORDS: Readonly<Record<PeerInfo['trust'], string>> = { mine: 'yours', guest: 'a guest' }
+
+/** `peers add <peer> --address <host:port>`. */
+export const addAddress: Action = (context, [peer = ''], options) => changeAddress(context, peer, { options })
+
+/** `peers remove <peer> --address <host:port>`. */
+export const removeAddress: Action = (context, [peer = ''], options) =>
+  changeAddress(context, peer, { options, remove: true })
+
+async function changeAddress(
+  { api, output }: Parameters<Action>[0],
+  peer: string,
+  { options, remove = false }: { readonly options: Parameters<Action>[2]; readonly remove?: boolean }
+): Promise<number> {
+  const address = textOption(options, 'address')
+  if (address === undefined)
+    throw new NodeError('USAGE', '--address is missing: host:port', {
+      next: [
+        remove
+          ? `a2a-node peers show ${shellWord(peer)}`
+          : `a2a-node peers add ${shellWord(peer)} --address 10.0.0.5:7422`
+      ]
+    })
+  const detail = await api().call('peers.address', { peer, address, remove })
+  const name = shown(detail.name)
+  const state = remove
+    ? `${name} is not dialled at ${shown(address)} any more`
+    : `${name} is dialled at ${shown(address)} too`
+  return printChanged(
+    output,
+    detail,
+    detail.changed ? state : `${shown(address)} was ${remove ? 'no' : 'an'} address of ${name} before`
+  )
+}
 
 /** `peers revoke <peer>`. */
 export const revokePeer: Action = async (context, [peer = ''], options) => {

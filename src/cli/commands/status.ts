@@ -46,6 +46,7 @@ function statusLines(output: Output, info: StatusInfo, userHome: string | undefi
       ...reachFacts(info),
       ...(info.http === null ? [] : [['http', info.http] as const]),
       ...webSocketFacts(info),
+      ...(info.tcp === undefined || info.tcp === null ? [] : [['tcp', info.tcp] as const]),
       ...(info.grpc === undefined ? [] : [['grpc', info.grpc] as const]),
       ...(info.provider === undefined ? [] : [['provider', providerText(info.provider)] as const]),
       ['mesh', `${plural(mesh.members, 'member')}, ${mesh.online} online${trustText(mesh)}`],

@@ -51,6 +51,20 @@ export const MESH_COMMANDS: readonly CommandRow[] = [
         load: async () => (await import('../commands/peers.js')).trustPeer
       },
       {
+        name: 'add',
+        args: '<peer>',
+        about: 'dial a node also at an address, such as that of a VPN',
+        options: [{ flags: '--address <host:port>', about: 'where it takes TCP: tcp in its status' }],
+        load: async () => (await import('../commands/peers.js')).addAddress
+      },
+      {
+        name: 'remove',
+        args: '<peer>',
+        about: 'forget an address of a node',
+        options: [{ flags: '--address <host:port>', about: 'one of peers add' }],
+        load: async () => (await import('../commands/peers.js')).removeAddress
+      },
+      {
         name: 'revoke',
         args: '<peer>',
         about: 'remove a node from the mesh permanently',

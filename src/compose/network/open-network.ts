@@ -1,22 +1,27 @@
 import { bracketed } from '../../adapters/http/authority.js'
-import { isLoopback, listen } from '../../adapters/http/bind.js'
+import { listen } from '../../adapters/http/bind.js'
+import { StoredAddresses } from '../../adapters/mesh/network/given-addresses.js'
 import { KnownAddresses } from '../../adapters/mesh/network/known-addresses.js'
 import type { MeshDeps } from '../../adapters/mesh/network/mesh-node.js'
 import { type Network, openNetwork } from '../../adapters/mesh/network/network.js'
-import { machineAddresses, type NetworkProblem } from '../../adapters/mesh/network/reachability.js'
-import { openWebSocketServer, type WebSocketAcceptor } from '../../adapters/mesh/transport/websocket-server.js'
+import type { NetworkProblem } from '../../adapters/mesh/network/reachability.js'
+import type { Acceptor } from '../../adapters/mesh/transport/addressed-transport.js'
+import { openWebSocketServer } from '../../adapters/mesh/transport/websocket-server.js'
 import { listenAddress } from '../../config/public-url.js'
+import type { CardAddresses } from '../../domain/card/endpoints.js'
 import { messageOf } from '../../kit/errors.js'
+import { tcpAddressText } from '../../kit/net/tcp-address.js'
 import { WEBSOCKET_PATH } from '../../kit/net/websocket-url.js'
-import type { Problem } from '../../ports/node-api.js'
+import type { GivenAddresses } from '../../ports/mesh.js'
+import type { Problem, ServedAddresses } from '../../ports/node-api.js'
 import type { NodeStore } from '../../ports/storage.js'
 import type { NodeRecord } from '../node-record.js'
 import type { StartDeps } from '../open-home.js'
+import { lanOf, openTcp } from './open-tcp.js'
+import { hostsAt } from './own-hosts.js'
 
-/** Name of the stored document of addresses. */
-const ADDRESSES = 'addresses'
-/** Addresses of this machine under which its WebSocket is announced, at most. */
-const MAX_OWN_URLS = 4
+/** Names of the stored documents of addresses. */
+const ADDRESSES = { udp: 'addresses', tcp: 'tcp-addresses' }
 
 const WORDS = { protocol: 'WebSockets', next: ['a2a-node start --websocket 0'] }
 
@@ -40,10 +45,10 @@ export interface HomeNetwork {
   /** Remembers the address of a linked member. */
   readonly learn: NonNullable<MeshDeps['onPassed']>
   readonly sockets: {
-    /** The URL of the bound WebSocket; null: it serves none. */
-    readonly bound: string | null
-    /** URLs at which other machines reach it. */
-    readonly urls: readonly string[]
+    readonly served: ServedAddresses
+    readonly given: GivenAddresses
+    /** Where other machines reach them. */
+    readonly addresses: CardAddresses
     /** Why they cannot be reached, for `status`. */
     readonly problems: readonly Problem[]
     /** See {@link Network.locate}. */
@@ -60,52 +65,66 @@ export async function openHomeNetwork(home: NetworkHome): Promise<HomeNetwork> {
   const { serveBootstrap, behindNat } = options.config.network
   const { via } = options.config.websocket
   const { network: kind, bootstrap, localPort } = record
-  const [known, sockets] = [await openAddresses(home), await openWebSockets(home)]
-  const websocket = { acceptor: sockets.acceptor, via }
-  const network = await openNetwork({ kind, bootstrap, serveBootstrap, localPort, behindNat, known, websocket }, clock)
+  const [known, knownTcp] = [await openAddresses(home, ADDRESSES.udp), await openAddresses(home, ADDRESSES.tcp)]
+  const given = await StoredAddresses.open(home.documents, (address) => network.faultOf(address))
+  const [sockets, tcp] = [await openWebSockets(home), await openTcp(home, knownTcp)]
+  const network: Network = await openNetwork(
+    {
+      ...{ kind, bootstrap, serveBootstrap, localPort, behindNat, known },
+      websocket: { acceptor: sockets.acceptor, via },
+      tcp: {
+        acceptor: tcp.acceptor,
+        ...lanOf(home, tcp),
+        addressesOf: (peer) => [...given.of(peer), ...knownTcp.of(peer).map(tcpAddressText)]
+      }
+    },
+    clock
+  )
   unwind.add('network', () => network.close())
   network.state.onChange((problem) => reportNetwork(home, problem))
-  const learn: NonNullable<MeshDeps['onPassed']> = (peer, { rawStream }) => {
+  const learn: NonNullable<MeshDeps['onPassed']> = (peer, { rawStream, isInitiator }) => {
     // All nodes of a local network find each other on one port.
     if (kind === 'local' || rawStream === null) return
-    const { remoteHost, remotePort: port } = rawStream
-    known.learn(peer, { host: remoteHost ?? '', port }, network.dht.localAddress()?.port ?? null)
+    const { remoteHost, remotePort: port, path } = rawStream
+    const at = { host: remoteHost ?? '', port }
+    if (path === undefined) known.learn(peer, at, network.dht.localAddress()?.port ?? null)
+    // The port of a peer that connected is one of this connection alone.
+    else if (path === 'tcp' && isInitiator) knownTcp.learn(peer, at, null)
   }
-  return { network, learn, sockets: { ...sockets.served, locate: network.locate } }
+  const addresses = { tcp: tcp.addresses, websocket: sockets.urls }
+  const problems = [...sockets.problems, ...tcp.problems]
+  const { bound: websocket, urls: websocketUrls } = sockets
+  const served = { websocket, websocketUrls, tcp: tcp.bound, tcpAddresses: tcp.addresses }
+  return { network, learn, sockets: { served, given, addresses, problems, locate: network.locate } }
 }
 
 interface OpenedWebSockets {
-  readonly acceptor: WebSocketAcceptor | null
-  readonly served: Omit<HomeNetwork['sockets'], 'locate'>
+  readonly acceptor: Acceptor | null
+  readonly bound: string | null
+  readonly urls: readonly string[]
+  readonly problems: readonly Problem[]
 }
 
 /** The server of WebSockets, if there is one. A taken port fails the start before an invite is used. */
 async function openWebSockets({ options, unwind }: NetworkHome): Promise<OpenedWebSockets> {
   const { listen: asked, urls } = options.config.websocket
   const at = asked === null ? null : listenAddress(asked)
-  if (at === null)
-    return { acceptor: null, served: { bound: null, urls: [], problems: urls.length > 0 ? [UNSERVED] : [] } }
+  if (at === null) return { acceptor: null, bound: null, urls: [], problems: urls.length > 0 ? [UNSERVED] : [] }
   const { server, acceptor, close } = await openWebSocketServer()
   const { address, port } = await listen(server, at, WORDS)
   unwind.add('WebSocket server', close)
   const urlAt = (host: string): string => `ws://${bracketed(host)}:${port}${WEBSOCKET_PATH}`
   const known = urls.length > 0 ? urls : hostsAt(address).map(urlAt)
-  return { acceptor, served: { bound: urlAt(address), urls: known, problems: [] } }
-}
-
-/** Hosts under which other machines reach a bound address; none for one of this machine alone. */
-function hostsAt(address: string): readonly string[] {
-  if (isLoopback(address)) return []
-  return address === '0.0.0.0' || address === '::' ? machineAddresses().slice(0, MAX_OWN_URLS) : [address]
+  return { acceptor, bound: urlAt(address), urls: known, problems: [] }
 }
 
 /** Where members were linked last, as the home has it. */
-async function openAddresses({ documents, telemetry }: NetworkHome): Promise<KnownAddresses> {
+async function openAddresses({ documents, telemetry }: NetworkHome, name: string): Promise<KnownAddresses> {
   // Nothing is lost without it.
-  const stored = await documents.read(ADDRESSES).catch(() => null)
+  const stored = await documents.read(name).catch(() => null)
   return new KnownAddresses(stored, (record) => {
     documents
-      .write(ADDRESSES, record)
+      .write(name, record)
       .catch((error: unknown) => telemetry.log('warn', 'an address could not be kept', { reason: messageOf(error) }))
   })
 }

@@ -7,7 +7,7 @@ export { OPERATOR } from '../../kit/names/rule.js'
 /** How an agent is reached. */
 export interface AgentEndpoint {
   readonly transport: 'local' | 'hyperswarm' | 'websocket'
-  /** Node key (z32) or URL. */
+  /** Node key (z32) or URL; `tcp://host:port` of `hyperswarm` is its stream over TCP. */
   readonly address?: string
 }
 

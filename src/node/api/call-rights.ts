@@ -23,6 +23,7 @@ const OF_THE_NODE: ReadonlySet<CallName | WatchName> = new Set<CallName | WatchN
   'peers.rename',
   'peers.tier',
   'peers.revoke',
+  'peers.address',
   'invite.list',
   'invite.revoke',
   'approvals.list',

@@ -48,6 +48,7 @@ import {
   trustPeer
 } from './peers.js'
 import { examinePeer } from './peer-exam.js'
+import { changeAddress } from './peer-addresses.js'
 import { findSwarm, listSwarms, watchSwarm, cancelTask, listTasks, showTask, watchTasks } from './tasks.js'
 import { setSettings, showSettings } from '../policy/mesh-rules.js'
 import {
@@ -132,8 +133,7 @@ export function statusInfo(host: ApiHost): StatusInfo {
     home: facts.home,
     network: facts.network,
     reach: node.deps.reach?.info() ?? null,
-    websocket: facts.websocket ?? null,
-    websocketUrls: node.deps.settings.websocketUrls ?? [],
+    ...facts.served,
     mesh: {
       ...nodeInfo(host).mesh,
       members: Math.max(1, members.length),
@@ -326,6 +326,7 @@ const CALLS: CallTable = {
     ({ node, by, timeoutMs }, { peer, reason = '' }) =>
       revokePeer(node, node.directory.node(peer), { reason, by, timeoutMs })
   ],
+  'peers.address': ['admin', ({ node, by }, params) => changeAddress(node, params, by)],
   'peers.ping': [
     'read',
     ({ node, timeoutMs }, { peer, count = 1 }) => pingPeer(node, node.directory.node(peer), { count, timeoutMs })

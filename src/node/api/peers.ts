@@ -29,7 +29,10 @@ export interface PeersApiDeps
     Services,
     'directory' | 'documents' | 'peers' | 'policy' | 'presence' | 'registry' | 'routes' | 'trust' | 'visibility'
   > {
-  readonly deps: Pick<NodeDeps, 'clock' | 'links' | 'log' | 'logState' | 'membership' | 'pairing' | 'sign'>
+  readonly deps: Pick<
+    NodeDeps,
+    'clock' | 'givenAddresses' | 'links' | 'log' | 'logState' | 'membership' | 'pairing' | 'sign'
+  >
 }
 
 /** The caller of a change, and its time to enter the log: milliseconds, 10,000 when undefined. */
@@ -79,6 +82,7 @@ export function showPeer(node: PeersApiDeps, nodeId: NodeId, by: CallerAuthority
     sandboxId: certificate.sandboxId ?? null,
     issuer: node.directory.ref(certificate.issuer),
     version: node.peers.link(nodeId)?.peerVersion ?? null,
+    addresses: node.deps.givenAddresses.list(nodeId),
     documents: shareOf(node.documents, view, nodeId),
     revoked:
       revoked === null

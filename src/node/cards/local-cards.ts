@@ -4,6 +4,7 @@ import { canonicalJson } from '../../kit/json.js'
 import type { AgentProvider } from '../../kit/names/provider.js'
 import type { Sign } from '../../kit/sign.js'
 import { addressText, type CardBody, OPERATOR } from '../../domain/card/card.js'
+import { type CardAddresses, endpointsOf } from '../../domain/card/endpoints.js'
 import { largeJsonProtocols } from '../../domain/card/large-json.js'
 import type { AgentRegistry } from '../../domain/card/registry.js'
 import { sandboxFault } from '../../domain/card/sandbox.js'
@@ -36,7 +37,7 @@ export interface LocalCardsDeps {
   readonly log: MemberLog
   readonly membership: Membership
   readonly registry: AgentRegistry
-  readonly settings: Pick<NodeSettings, 'labels' | 'maxPayloadBytes' | 'provider' | 'websocketUrls'>
+  readonly settings: Pick<NodeSettings, 'labels' | 'maxPayloadBytes' | 'provider' | 'addresses'>
 }
 
 /** Changes of the cards: new ones to send, and ids of removed ones. */
@@ -140,7 +141,7 @@ export class LocalCards {
     const certificate = this.#deps.membership.certificate().body
     const placed = this.#placed(definitions, certificate)
     const wanted = [
-      this.#spoken(operatorCard(certificate, this.#deps.settings.websocketUrls ?? [])),
+      this.#spoken(operatorCard(certificate, this.#deps.settings.addresses ?? { tcp: [], websocket: [] })),
       ...placed.map((one) => this.#cardOf(one, certificate))
     ].filter((one) => this.#isValid(one))
     const bodies = this.#fitting(this.#ordered(wanted))
@@ -308,8 +309,8 @@ export class LocalCards {
   }
 }
 
-/** Its card alone has the WebSockets of the node: an address that changes is one entry of the log. */
-function operatorCard(certificate: Certificate, websocketUrls: readonly string[]): Unrevised {
+/** Its card alone has the addresses of the node: one that changes is one entry of the log. */
+function operatorCard(certificate: Certificate, addresses: CardAddresses): Unrevised {
   return {
     id: OPERATOR,
     name: OPERATOR,
@@ -317,10 +318,7 @@ function operatorCard(certificate: Certificate, websocketUrls: readonly string[]
     description: `The person at ${certificate.name}.`,
     tier: certificate.maxTier,
     protocols: PROTOCOLS,
-    endpoints: [
-      { transport: 'hyperswarm', address: certificate.nodeKey },
-      ...websocketUrls.map((address) => ({ transport: 'websocket' as const, address }))
-    ],
+    endpoints: [{ transport: 'hyperswarm', address: certificate.nodeKey }, ...endpointsOf(addresses)],
     capabilities: [],
     ...sandboxOf(null, certificate)
   }

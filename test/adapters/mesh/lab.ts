@@ -337,6 +337,8 @@ export function labNetwork(bootstrap: readonly DhtAddress[]): {
       },
       locate: () => {},
       via: () => [],
+      cardOf: () => ({ tcp: [], websocket: [] }),
+      faultOf: () => null,
       serving: () => false,
       dials: new DialRecord(),
       hasWebSockets: false,

@@ -96,6 +96,7 @@ test('operations on the whole node are not for a sandboxed caller, with any scop
     ['node.backup', { file: '/x' }],
     ['mesh.set', { reset: true }],
     ['peers.revoke', { peer: 'peer' }],
+    ['peers.address', { peer: 'peer', address: '10.0.0.5:7422' }],
     ['invite.list', {}],
     ['approvals.list', {}],
     ['approvals.allow', { id: 'app_1' }],

@@ -8,7 +8,7 @@ import { capability, agentDefinition, echo, type FakeAgent } from '../../support
 import { World } from '../../support/fake-node.js'
 import { FakeStore } from '../../support/fake-store.js'
 import { MAX_CARDS } from '../../../src/domain/membership/fold/card.js'
-import { websocketUrlsOf } from '../../../src/domain/card/endpoints.js'
+import { addressesOn } from '../../../src/domain/card/endpoints.js'
 
 test('every agent and the operator have a card that their node signed', async (t) => {
   const world = new World(t)
@@ -21,15 +21,16 @@ test('every agent and the operator have a card that their node signed', async (t
   t.is(cards.find((one) => one.body.id === 'b')?.body.tier, 3)
 })
 
-test('the card of the operator alone names the WebSockets of the node', async (t) => {
+test('the card of the operator alone names the addresses of the node', async (t) => {
   const world = new World(t)
-  const here = await world.owner({ agents: [echo('a')], settings: { websocketUrls: ['wss://a.example/mesh'] } })
-  const socketsOf = (id: string): readonly string[] => {
+  const addresses = { tcp: ['10.0.0.1:7000'], websocket: ['wss://a.example/mesh'] }
+  const here = await world.owner({ agents: [echo('a')], settings: { addresses } })
+  const addressesOf = (id: string) => {
     const card = here.core.registry.get({ agentId: id, nodeId: here.id })
-    return card === undefined ? ['no card'] : websocketUrlsOf(card)
+    return card === undefined ? null : addressesOn(card)
   }
-  t.alike(socketsOf('operator'), ['wss://a.example/mesh'])
-  t.alike(socketsOf('a'), [])
+  t.alike(addressesOf('operator'), addresses)
+  t.alike(addressesOf('a'), { tcp: [], websocket: [] })
 })
 
 test('a card is never more powerful than the certificate, and in its sandbox', async (t) => {

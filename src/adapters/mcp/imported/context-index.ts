@@ -137,8 +137,7 @@ function itemOf(
     ...(Array.isArray(icons) ? { icons } : {}),
     ...metaOf(_meta)
   }
-  const fits = (one: unknown): boolean =>
-    jsonFault(one) === null && bytesOf(one) <= MAX_ITEM_BYTES && isValid(one)
+  const fits = (one: unknown): boolean => jsonFault(one) === null && bytesOf(one) <= MAX_ITEM_BYTES && isValid(one)
   return [whole, basic].find(fits) ?? null
 }
 

@@ -10,6 +10,7 @@ import { type FoundCopies, RunningCopies } from '../../../domain/membership/runn
 import type { MembershipView, SignedCertificate } from '../../../domain/membership/types.js'
 import { isActive, isRevoked } from '../../../domain/membership/view.js'
 import type { AuditEvent } from '../../../ports/audit.js'
+import type { Link, LinkPath } from '../../../ports/mesh.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
 import { STREAM_TIMEOUT_MS } from '../network/network.js'
 import type { OpenStreams } from '../pairing/pairing-swarm.js'
@@ -48,6 +49,11 @@ export interface GatedStreamsDeps {
   onFault(peer: NodeId, reason: string): void
   /** For the audit. */
   onRefused(refusal: AuditEvent): void
+}
+
+/** 0: the best path. */
+function rankOf(path: LinkPath): number {
+  return path === 'websocket' ? 2 : path === 'tcp' ? 1 : 0
 }
 
 /** Every open stream, from its first byte on: limits, guards and the gate, behind which links begin. */
@@ -137,9 +143,10 @@ export class GatedStreams implements OpenStreams {
     this.#deps.clock.after(LINGER_MS, () => stream.destroy())
   }
 
-  /** A better path to the peer is open: its links over WebSockets end, once their output is sent. */
-  endWebSockets(peer: NodeId): void {
-    for (const one of this.#all) if (one.peer === peer && one.session?.link.path === 'websocket') this.end(one.stream)
+  /** A link opened: those of worse paths to its peer end, once their output is sent. */
+  endWorse({ peer, path }: Pick<Link, 'peer' | 'path'>): void {
+    for (const { peer: other, session, stream } of this.#all)
+      if (other === peer && session !== null && rankOf(session.link.path) > rankOf(path)) this.end(stream)
   }
 
   /** The peer broke the protocol: its data is lost, so the stream ends at once. */

@@ -273,7 +273,7 @@ export class PeerLinks implements Links, OpenStreams {
     telemetry.count('links_opened')
     this.#keeper?.connected(peer)
     handlers.onOpen(link)
-    if (link.path !== 'websocket') this.#gated.endWebSockets(peer)
+    this.#gated.endWorse(link)
     this.#dials.opened(link)
     binding.onLink(relay)
   }

@@ -8,9 +8,9 @@ import { isRecord } from '../../../kit/json.js'
 /** Members with a remembered address; the one linked longest ago is dropped. */
 export const MAX_ADDRESSES = 256
 
-/** The record for the home. */
+/** The record for the home, of UDP or of TCP. */
 export interface AddressRecord {
-  /** UDP port of this node, so that others find it there after a restart; null while unknown. */
+  /** Port of this node, so that others find it there after a restart; null while unknown. */
   readonly port: number | null
   /** Address of the last link to each member, the latest at the end. */
   readonly peers: readonly (readonly [NodeId, string, number])[]
@@ -30,7 +30,7 @@ export class KnownAddresses {
     this.#save = save
   }
 
-  /** UDP port of this node at its last link; null for none. */
+  /** Port of this node, as last known; null for none. */
   get port(): number | null {
     return this.#port
   }
@@ -54,7 +54,18 @@ export class KnownAddresses {
       this.#peers.delete(oldest)
     }
     this.#port = ownPort ?? this.#port
-    if (isNew) this.#save({ port: this.#port, peers: [...this.#peers].map(([id, at]) => [id, at.host, at.port]) })
+    if (isNew) this.#saveAll()
+  }
+
+  /** This node listens on a port. Saves a changed record. */
+  bound(port: number): void {
+    if (port === this.#port) return
+    this.#port = port
+    this.#saveAll()
+  }
+
+  #saveAll(): void {
+    this.#save({ port: this.#port, peers: [...this.#peers].map(([id, at]) => [id, at.host, at.port]) })
   }
 }
 

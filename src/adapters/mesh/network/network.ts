@@ -1,20 +1,14 @@
 import dgram from 'node:dgram'
 import HyperDHT from 'hyperdht'
-import type { KeyPair } from 'hyperswarm'
 import { messageOf, NodeError } from '../../../kit/errors.js'
 import type { NodeId } from '../../../kit/ids.js'
 import type { Clock, Timer } from '../../../kit/clock.js'
 import type { KnownAddresses } from './known-addresses.js'
 import { type DialRecord, RecordedDht } from './dial-record.js'
-import type { Rendezvous } from '../pairing/pairing-swarm.js'
-import { HyperswarmTransport } from '../transport/hyperswarm-transport.js'
-import { JoinedTransport } from '../transport/joined-transport.js'
-import type { StreamTransport } from '../transport/stream-transport.js'
-import type { WebSocketAcceptor } from '../transport/websocket-server.js'
-import { type ViaState, WebSocketTransport } from '../transport/websocket-transport.js'
-import { type NetworkProblem, type NetworkState, Reachability } from './reachability.js'
-import { examinePeer, type SightDeps } from './peer-sight.js'
+import { type NetworkState, Reachability } from './reachability.js'
+import { examinePeer } from './peer-sight.js'
 import { timely } from './timely.js'
+import { type NetworkTcp, type NetworkWebSockets, openTransports, type Transports, withVia } from './transports.js'
 
 /** How nodes find each other. */
 export interface NetworkOptions {
@@ -32,37 +26,20 @@ export interface NetworkOptions {
   readonly localPort: number
   /** WebSockets of this node and of others. Absent: it serves none, and dials those that members name. */
   readonly websocket?: NetworkWebSockets
-}
-
-/** WebSockets beside the DHT. */
-export interface NetworkWebSockets {
-  /** Accepts the WebSockets of other nodes; null: none are served. */
-  readonly acceptor: Pick<WebSocketAcceptor, 'onBytes'> | null
-  /** URLs that are dialled all the time; any node may answer. */
-  readonly via: readonly string[]
-}
-
-/** A node's access to others: streams to peers with a known key, and a rendezvous with unknown ones. */
-export interface NodeTransport extends StreamTransport {
-  readonly rendezvous: Rendezvous
+  /** TCP of this node and of others. Absent: the same. */
+  readonly tcp?: NetworkTcp
 }
 
 /** A DHT node of one kind of network, and maybe a bootstrap node beside it. */
-export interface Network {
+export interface Network extends Transports {
   readonly dht: HyperDHT
   /** Can other nodes be found? */
   readonly state: NetworkState
   readonly dials: Pick<DialRecord, 'of' | 'failed'>
   /** Does this node serve WebSockets, or dial them all the time? */
   readonly hasWebSockets: boolean
-  /** Opens the transport of a node with this key pair. Its owner closes it. */
-  openTransport(keyPair: KeyPair): NodeTransport
-  /** Asks this for the WebSocket URLs of a peer before it dials them. */
-  locate(urlsOf: (peer: NodeId) => readonly string[]): void
   /** The ways to a peer, as {@link examinePeer}. */
   examine(peer: NodeId): ReturnType<typeof examinePeer>
-  /** The URLs that are dialled all the time. */
-  via(): readonly ViaState[]
   /** Does this process serve the bootstrap node now? */
   serving(): boolean
   /** Called when this process took the bootstrap over: records there are empty, so announce again. */
@@ -112,8 +89,9 @@ export async function openNetwork(options: NetworkOptions, clock: Clock): Promis
     await close()
     throw error
   }
-  const { urlsOf, ...transports } = openTransports(options, dht, clock)
+  const transports = openTransports(options, { dht, clock, keepAliveMs: KEEP_ALIVE_MS })
   const isLocal = options.kind === 'local'
+  const urlsOf = (peer: NodeId): readonly string[] => transports.cardOf(peer).websocket
   return {
     dht,
     state: withVia(state, () => transports.via()),
@@ -125,50 +103,6 @@ export async function openNetwork(options: NetworkOptions, clock: Clock): Promis
     onTakeover: (listener) => bootstrap?.onTakeover(listener),
     close
   }
-}
-
-function openTransports(
-  { kind, websocket = { acceptor: null, via: [] } }: NetworkOptions,
-  dht: HyperDHT,
-  clock: Clock
-): Pick<Network, 'openTransport' | 'locate' | 'via'> & Pick<SightDeps, 'urlsOf'> {
-  let urlsOf: (peer: NodeId) => readonly string[] = () => []
-  let via: () => readonly ViaState[] = () => []
-  const openTransport = (keyPair: KeyPair): NodeTransport => {
-    const swarm = new HyperswarmTransport({ dht, keyPair })
-    const addressesOf = (peer: NodeId): readonly string[] => urlsOf(peer)
-    const isLocal = kind === 'local'
-    const sockets = new WebSocketTransport({
-      ...websocket,
-      keyPair,
-      clock,
-      keepAliveMs: KEEP_ALIVE_MS,
-      addressesOf,
-      isLocal
-    })
-    const joined = new JoinedTransport([swarm, sockets], clock)
-    sockets.linkedBy((peer) => joined.isLinked(peer))
-    via = () => sockets.via()
-    return Object.assign(joined, { rendezvous: swarm.rendezvous })
-  }
-  return { openTransport, locate: (next) => void (urlsOf = next), urlsOf: (peer) => urlsOf(peer), via: () => via() }
-}
-
-/** The state of the network with the URLs of `via` that are not reached, which the user named as the way. */
-function withVia(state: Reachability, via: () => readonly ViaState[]): NetworkState {
-  return {
-    problems: () => [...via().flatMap(viaProblem), ...state.problems()],
-    info: () => state.info(),
-    isAnswering: () => state.isAnswering(),
-    look: () => state.look(),
-    onChange: (listener) => state.onChange(listener)
-  }
-}
-
-function viaProblem({ url, fault }: ViaState): NetworkProblem[] {
-  if (fault === null) return []
-  const message = `no member is reached by WebSocket at ${url}: ${fault}`
-  return [{ code: 'WEBSOCKET_OFFLINE', message, next: 'a2a-node status   # on the machine of that member' }]
 }
 
 function addressing(options: NetworkOptions): { bootstrap?: string[]; host?: string; firewalled?: boolean } {

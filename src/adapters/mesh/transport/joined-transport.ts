@@ -29,9 +29,9 @@ export class JoinedTransport implements StreamTransport {
     this.#clock = clock
   }
 
-  /** Has the peer a stream of the best transport? */
-  isLinked(peer: NodeId): boolean {
-    return this.#best(peer) === 0
+  /** Has the peer a stream of a transport before that of `rank`? */
+  isLinked(peer: NodeId, rank: number): boolean {
+    return this.#best(peer) < rank
   }
 
   async listen(topic: Uint8Array): Promise<void> {

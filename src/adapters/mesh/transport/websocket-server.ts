@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { WebSocketServer } from 'ws'
 import { WEBSOCKET_PATH } from '../../../kit/net/websocket-url.js'
+import type { Acceptor } from './addressed-transport.js'
 import { MESSAGE_MAX_BYTES, WebSocketBytes } from './websocket-bytes.js'
 
 /** Open connections to one server, at most; further ones are dropped. */
@@ -11,7 +12,7 @@ const MAX_CONNECTIONS = 512
 const HEADERS_MS = 10_000
 
 /** Accepts WebSockets of other nodes. */
-export class WebSocketAcceptor {
+export class WebSocketAcceptor implements Acceptor {
   readonly #sockets: WebSocketServer
   #handler: ((bytes: WebSocketBytes) => void) | null = null
 
@@ -32,7 +33,6 @@ export class WebSocketAcceptor {
     )
   }
 
-  /** The one handler of accepted sockets; null refuses them. */
   onBytes(handler: ((bytes: WebSocketBytes) => void) | null): void {
     this.#handler = handler
   }

@@ -42,12 +42,12 @@ test('a better transport opens beside a worse one and keeps it out, and the wors
   const first = next()
   await answering.listen(TOPIC)
   await first
-  t.absent(transport.isLinked(peer))
+  t.absent(transport.isLinked(peer, 1))
   const second = next()
   await cut.listen(TOPIC)
   await second
   t.is(seen.length, 2)
-  t.ok(transport.isLinked(peer))
+  t.ok(transport.isLinked(peer, 1))
   t.absent(seen[0]?.destroyed, 'its owner ends it')
   const gone = new Promise<void>((resolve) => seen[0]?.once('close', () => resolve()))
   seen[0]?.destroy()

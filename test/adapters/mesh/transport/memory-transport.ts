@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
 import type { KeyPair, NoiseStream } from 'hyperswarm'
-import type { NodeTransport } from '../../../../src/adapters/mesh/network/network.js'
+import type { NodeTransport } from '../../../../src/adapters/mesh/network/transports.js'
 import type { Rendezvous } from '../../../../src/adapters/mesh/pairing/pairing-swarm.js'
 import type { StreamDirection } from '../../../../src/adapters/mesh/transport/stream-transport.js'
 import { keyToText, type NodeId } from '../../../../src/kit/ids.js'

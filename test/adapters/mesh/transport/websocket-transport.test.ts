@@ -3,13 +3,15 @@ import NoiseSecretStream from '@hyperswarm/secret-stream'
 import test from 'brittle'
 import type { NoiseStream } from 'hyperswarm'
 import { WebSocket } from 'ws'
-import type { WebSocketBytes } from '../../../../src/adapters/mesh/transport/websocket-bytes.js'
+import type { PeerBytes } from '../../../../src/adapters/mesh/transport/peer-bytes.js'
 import { dialWebSocket } from '../../../../src/adapters/mesh/transport/websocket-client.js'
 import { systemClock } from '../../../../src/adapters/system/system-clock.js'
 import { keyToText, type NodeId } from '../../../../src/kit/ids.js'
 import { ManualClock } from '../../../support/manual-clock.js'
 import { streamTransportContract } from '../../../contracts/stream-transport.js'
-import { servedWebSockets, webSocketWorld } from './websocket-world.js'
+import { named, servedWebSockets, webSocketWorld } from './addressed-world.js'
+
+const TOPIC = new Uint8Array(32)
 
 streamTransportContract('WebSocket transport', async (t) => webSocketWorld(t), { findsPeers: false })
 
@@ -17,7 +19,7 @@ test('of silent strangers 32 wait, for 10 s and not beyond the end of the server
   const clock = new ManualClock()
   const open = webSocketWorld(t)
   const server = await open({ clock })
-  await server.transport.listen()
+  await server.transport.listen(TOPIC)
   const sockets = await Promise.all(Array.from({ length: 40 }, () => silent(server.url)))
   await Promise.all(sockets.slice(0, 8).map(({ closed }) => closed))
   t.is(sockets.filter(({ socket }) => socket.readyState === WebSocket.OPEN).length, 32)
@@ -49,7 +51,7 @@ test('second streams of a peer that sends nothing are bounded in number, time an
       resolve()
     })
   )
-  await server.transport.listen()
+  await server.transport.listen(TOPIC)
   const keyPair = NoiseSecretStream.keyPair()
   const dial = { isForeign: false, clock: systemClock(), signal: new AbortController().signal }
   const open = async () => {
@@ -96,8 +98,8 @@ test('closing a listener ends its open sockets, also one that a client does not 
 test('undialling in a handshake ends its socket', async (t) => {
   const { acceptor, url, close } = await servedWebSockets()
   t.teardown(close)
-  const accepted = new Promise<WebSocketBytes>((resolve) => acceptor.onBytes(resolve))
-  const { transport } = await webSocketWorld(t)({ addressesOf: () => [url] })
+  const accepted = new Promise<PeerBytes>((resolve) => acceptor.onBytes(resolve))
+  const { transport } = await webSocketWorld(t)({ addressesOf: () => named(url) })
   transport.dial(NOBODY)
   const bytes = await accepted
   const gone = new Promise<void>((resolve) => bytes.on('error', () => {}).once('close', () => resolve()))
@@ -122,14 +124,14 @@ test('the addresses of a peer are tried at once: one that never answers delays n
   t.teardown(() => deaf.close())
   const open = webSocketWorld(t)
   const server = await open()
-  await server.transport.listen()
+  await server.transport.listen(TOPIC)
   server.transport.onStream((stream) => void stream.on('error', () => {}))
   const wrong = await open()
-  await wrong.transport.listen()
+  await wrong.transport.listen(TOPIC)
   // The clock stands still: no limit ends a try.
   const own = await open({
     clock: new ManualClock(),
-    addressesOf: () => [`ws://127.0.0.1:${port}/mesh`, wrong.url, server.url, server.url]
+    addressesOf: () => named(`ws://127.0.0.1:${port}/mesh`, wrong.url, server.url, server.url)
   })
   const seen: [NodeId, boolean][] = []
   const opened = new Promise<void>((resolve) =>
@@ -190,7 +192,7 @@ test('addresses of this machine that a member names are not dialled, nor given t
 test('a member that names the URL of another one does not end the stream to that one', async (t) => {
   const open = webSocketWorld(t)
   const b = await open()
-  const a = await open({ addressesOf: () => [b.url] })
+  const a = await open({ addressesOf: () => named(b.url) })
   const closed: string[] = []
   const streams: NoiseStream[] = []
   let onBoth = (): void => {}
@@ -200,7 +202,7 @@ test('a member that names the URL of another one does not end the stream to that
       stream.on('error', () => {}).on('close', () => void closed.push(name))
       if (streams.push(stream) === 2) onBoth()
     })
-  await b.transport.listen()
+  await b.transport.listen(TOPIC)
   a.transport.dial(b.id)
   await opened
   const asked = new Promise<void>((resolve) =>
@@ -226,7 +228,7 @@ test('a large message that is sent as soon as the stream opens arrives', async (
     })
   )
   a.transport.onStream((stream) => void stream.on('error', () => {}).write(Buffer.alloc(50_000)))
-  await b.transport.listen()
+  await b.transport.listen(TOPIC)
   a.transport.dial(b.id)
   t.is(await received, 50_000)
 })

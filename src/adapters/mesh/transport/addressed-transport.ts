@@ -3,11 +3,10 @@ import type { KeyPair, NoiseStream } from 'hyperswarm'
 import type { Clock } from '../../../kit/clock.js'
 import { messageOf } from '../../../kit/errors.js'
 import { keyToText, type NodeId } from '../../../kit/ids.js'
+import type { Discovery } from '../discovery/lan-discovery.js'
+import type { PeerBytes } from './peer-bytes.js'
 import { Redial } from './redial.js'
 import type { StreamDirection, StreamTransport } from './stream-transport.js'
-import type { WebSocketBytes } from './websocket-bytes.js'
-import { dialWebSocket } from './websocket-client.js'
-import type { WebSocketAcceptor } from './websocket-server.js'
 
 /** Milliseconds until a handshake is done, at most. */
 const HANDSHAKE_MS = 10_000
@@ -19,7 +18,10 @@ const MAX_HANDSHAKES = 32
 /** Bytes of the first message of a second stream, at most: before it is complete, nothing else bounds it. */
 const FIRST_MESSAGE_BYTES = 262_144
 /** Addresses of one peer that are tried at once, at most. */
-const MAX_ADDRESSES = 4
+const MAX_ADDRESSES = 10
+
+/** Addresses at which nodes were found that are remembered, at most. */
+const MAX_MET = 64
 
 /** The state of one address of `via`. */
 export interface ViaState {
@@ -30,18 +32,42 @@ export interface ViaState {
   readonly fault: string | null
 }
 
-/** Dependencies of {@link WebSocketTransport}. */
-export interface WebSocketTransportDeps {
+/** How an address is dialled. */
+export interface AddressDial {
+  /** Does another member name the address? Then it must not be one of this machine alone. */
+  readonly isForeign: boolean
+  readonly clock: Clock
+  /** Ends the try. */
+  readonly signal: AbortSignal
+}
+
+/** Accepts connections of other nodes. */
+export interface Acceptor {
+  /** The one handler of accepted connections; null refuses them. */
+  onBytes(handler: ((bytes: PeerBytes) => void) | null): void
+}
+
+/** Addresses of a peer: those that its card names may be of any machine, the others were given or worked here. */
+export interface PeerAddresses {
+  readonly own: readonly string[]
+  readonly foreign: readonly string[]
+}
+
+/** Dependencies of {@link AddressedTransport}. */
+export interface AddressedTransportDeps {
   readonly keyPair: KeyPair
   readonly clock: Clock
   /** Milliseconds between keep-alives. */
   readonly keepAliveMs: number
-  /** Accepts sockets; null: this node only dials. */
-  readonly acceptor: Pick<WebSocketAcceptor, 'onBytes'> | null
-  /** URLs that are dialled all the time; any node may answer. */
+  /** null: this node only dials. */
+  readonly acceptor: Acceptor | null
+  /** Addresses that are dialled all the time; any node may answer. */
   readonly via: readonly string[]
-  /** URLs of a peer. */
-  addressesOf(peer: NodeId): readonly string[]
+  addressesOf(peer: NodeId): PeerAddresses
+  /** Opens a connection. @throws Error when it does not open */
+  open(address: string, dial: AddressDial): Promise<PeerBytes>
+  /** Finds addresses of nodes that listen on the same topic. Absent: nothing does. */
+  readonly discovery?: Discovery | undefined
   /** May addresses that peers name be of this machine alone? */
   readonly isLocal: boolean
 }
@@ -60,22 +86,27 @@ interface Dialled {
   readonly fault: string | null
 }
 
-/** Noise streams over WebSockets, where UDP does not pass. It finds no peers: their addresses are given. */
-export class WebSocketTransport implements StreamTransport {
-  readonly #deps: WebSocketTransportDeps
+/** Noise streams over connections to addresses, where UDP does not pass. It finds no peers: addresses are given. */
+export class AddressedTransport implements StreamTransport {
+  readonly #deps: AddressedTransportDeps
   readonly #nodeId: NodeId
   readonly #streams = new Map<NodeId, NoiseStream>()
   readonly #dialled = new Map<NodeId, Redial>()
   readonly #via = new Map<string, ViaState>()
   readonly #viaDials: Redial[] = []
-  readonly #handshakes = new Set<WebSocketBytes>()
+  readonly #handshakes = new Set<PeerBytes>()
+  /** Of the last dial of each own address of a peer. */
+  readonly #faults = new Map<string, string>()
+  /** The node at each found address; null while it is dialled. */
+  readonly #met = new Map<string, NodeId | null>()
+  readonly #closing = new AbortController()
   #isClosed = false
   #handler: (stream: NoiseStream) => void = () => {}
   #admits: (peer: NodeId, direction: StreamDirection) => boolean = () => true
   /** Has the peer a stream of another transport? */
   #isLinked: (peer: NodeId) => boolean = () => false
 
-  constructor(deps: WebSocketTransportDeps) {
+  constructor(deps: AddressedTransportDeps) {
     this.#deps = deps
     this.#nodeId = keyToText(deps.keyPair.publicKey)
   }
@@ -85,13 +116,20 @@ export class WebSocketTransport implements StreamTransport {
     return [...this.#via.values()]
   }
 
-  listen(): Promise<void> {
+  /** Why the last dial of an own address of a peer failed; null: it did not. */
+  faultOf(address: string): string | null {
+    return this.#faults.get(address) ?? null
+  }
+
+  listen(topic: Uint8Array): Promise<void> {
+    this.#deps.discovery?.join(topic)
     this.#deps.acceptor?.onBytes((bytes) => void this.#accept(bytes))
     return Promise.resolve()
   }
 
   refresh(): void {
     for (const one of this.#viaDials) one.now()
+    this.#deps.discovery?.look()
   }
 
   dial(peer: NodeId): void {
@@ -109,6 +147,7 @@ export class WebSocketTransport implements StreamTransport {
   /** Dialling of `via` begins: a newcomer needs streams before it may listen. */
   onStream(handler: (stream: NoiseStream) => void): void {
     this.#handler = handler
+    this.#deps.discovery?.onFound((address) => void this.#meet(address))
     for (const url of this.#deps.via) {
       this.#via.set(url, { url, peer: null, fault: null })
       this.#viaDials.push(new Redial(this.#deps.clock, (signal) => this.#tryVia(url, signal)))
@@ -126,10 +165,27 @@ export class WebSocketTransport implements StreamTransport {
 
   close(): Promise<void> {
     this.#isClosed = true
+    this.#closing.abort()
+    this.#deps.discovery?.close()
     this.#deps.acceptor?.onBytes(null)
     for (const one of [...this.#viaDials, ...this.#dialled.values()]) one.stop()
     for (const one of [...this.#handshakes, ...this.#streams.values()]) one.destroy()
     return Promise.resolve()
+  }
+
+  /** Dials a found address once, unless its node is linked; any node may answer. */
+  async #meet(address: string): Promise<void> {
+    const known = this.#met.get(address)
+    const isDone = known !== undefined && (known === null || this.#streams.has(known) || this.#isLinked(known))
+    if (this.#isClosed || isDone) return
+    for (const oldest of this.#met.keys()) {
+      if (this.#met.size < MAX_MET) break
+      this.#met.delete(oldest)
+    }
+    this.#met.set(address, null)
+    const { peer } = await this.#open(address, { peer: null, signal: this.#closing.signal, isForeign: false })
+    if (peer === null) this.#met.delete(address)
+    else this.#met.set(address, peer)
   }
 
   async #tryPeer(peer: NodeId, signal: AbortSignal): Promise<boolean> {
@@ -137,10 +193,17 @@ export class WebSocketTransport implements StreamTransport {
     const race = new AbortController()
     const stop = (): void => race.abort()
     signal.addEventListener('abort', stop)
-    const dial = { peer, signal: race.signal, isForeign: !this.#deps.isLocal }
-    const urls = this.#deps.addressesOf(peer).slice(0, MAX_ADDRESSES)
+    const { own, foreign } = this.#deps.addressesOf(peer)
+    const dial = { peer, signal: race.signal }
+    const tries = [...new Set([...own, ...foreign])].slice(0, MAX_ADDRESSES).map(async (address) => {
+      const isOwn = own.includes(address)
+      const { stream, fault } = await this.#open(address, { ...dial, isForeign: !this.#deps.isLocal && !isOwn })
+      if (fault === null) this.#faults.delete(address)
+      else if (isOwn && !race.signal.aborted) this.#faults.set(address, fault)
+      return stream
+    })
     // At once: an address may be one of a network that is not here, and never answer.
-    const stream = await firstOf(urls.map(async (url) => (await this.#open(url, dial)).stream))
+    const stream = await firstOf(tries)
     signal.removeEventListener('abort', stop)
     race.abort()
     return stream === null ? false : await ended(stream)
@@ -155,9 +218,9 @@ export class WebSocketTransport implements StreamTransport {
     return stream === null ? false : await ended(stream)
   }
 
-  async #open(url: string, { peer: wanted, signal, isForeign }: Dial): Promise<Dialled> {
+  async #open(address: string, { peer: wanted, signal, isForeign }: Dial): Promise<Dialled> {
     try {
-      const bytes = await dialWebSocket(url, { isForeign, clock: this.#deps.clock, signal })
+      const bytes = await this.#deps.open(address, { isForeign, clock: this.#deps.clock, signal })
       const stream = await this.#secure(bytes, signal)
       if (stream === null) return failed('the program that answers there is no node')
       const peer = keyToText(stream.remotePublicKey)
@@ -179,7 +242,7 @@ export class WebSocketTransport implements StreamTransport {
     return this.#admits(found, 'out') ? null : 'this node admits no stream of the node that answers there'
   }
 
-  async #accept(bytes: WebSocketBytes): Promise<void> {
+  async #accept(bytes: PeerBytes): Promise<void> {
     const [oldest] = this.#handshakes
     if (this.#handshakes.size >= MAX_HANDSHAKES) oldest?.destroy()
     if (oldest?.destroyed === true) this.#handshakes.delete(oldest)
@@ -190,7 +253,7 @@ export class WebSocketTransport implements StreamTransport {
     if (stream !== null && (!isUsed || !this.#opened(keyToText(stream.remotePublicKey), stream))) stream.destroy()
   }
 
-  async #isUsed(stream: NoiseStream, bytes: WebSocketBytes): Promise<boolean> {
+  async #isUsed(stream: NoiseStream, bytes: PeerBytes): Promise<boolean> {
     const peer = keyToText(stream.remotePublicKey)
     if (peer === this.#nodeId || !this.#admits(peer, 'in')) return false
     // A peer that looked for another node here ends the new stream, and still uses the former.
@@ -198,7 +261,7 @@ export class WebSocketTransport implements StreamTransport {
   }
 
   /** The stream after its handshake; null when it failed or took too long. `signal`: of a dialled one, ends it. */
-  async #secure(bytes: WebSocketBytes, signal: AbortSignal | null): Promise<NoiseStream | null> {
+  async #secure(bytes: PeerBytes, signal: AbortSignal | null): Promise<NoiseStream | null> {
     const { keyPair, keepAliveMs, clock } = this.#deps
     const stream = new NoiseSecretStream(signal !== null, bytes, { keyPair, keepAlive: keepAliveMs })
     stream.on('error', () => {})
@@ -246,7 +309,7 @@ function failed(fault: string): Dialled {
  * Resolves with true when the peer sends, as it does on a stream that it keeps; with false when the stream closes, at
  * the latest after 10 s.
  */
-function hasSpoken(stream: NoiseStream, bytes: WebSocketBytes, clock: Clock): Promise<boolean> {
+function hasSpoken(stream: NoiseStream, bytes: PeerBytes, clock: Clock): Promise<boolean> {
   const timer = clock.after(HANDSHAKE_MS, () => stream.destroy())
   return new Promise((resolve) => {
     const end = (isSpoken: boolean): void => {

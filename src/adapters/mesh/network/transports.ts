@@ -1,0 +1,125 @@
+import type HyperDHT from 'hyperdht'
+import type { KeyPair } from 'hyperswarm'
+import type { CardAddresses } from '../../../domain/card/endpoints.js'
+import type { Clock } from '../../../kit/clock.js'
+import type { NodeId } from '../../../kit/ids.js'
+import type { Discovery } from '../discovery/lan-discovery.js'
+import type { Rendezvous } from '../pairing/pairing-swarm.js'
+import { type Acceptor, AddressedTransport, type ViaState } from '../transport/addressed-transport.js'
+import { HyperswarmTransport } from '../transport/hyperswarm-transport.js'
+import { JoinedTransport } from '../transport/joined-transport.js'
+import type { StreamTransport } from '../transport/stream-transport.js'
+import { dialTcp } from '../transport/tcp-client.js'
+import { dialWebSocket } from '../transport/websocket-client.js'
+import type { NetworkProblem, NetworkState, Reachability } from './reachability.js'
+
+/** WebSockets beside the DHT. */
+export interface NetworkWebSockets {
+  /** Accepts the WebSockets of other nodes; null: none are served. */
+  readonly acceptor: Acceptor | null
+  /** URLs that are dialled all the time; any node may answer. */
+  readonly via: readonly string[]
+}
+
+/** TCP beside the DHT. */
+export interface NetworkTcp {
+  /** Accepts the connections of other nodes; null: this node only dials. */
+  readonly acceptor: Acceptor | null
+  /** Addresses of a peer that the user gave, or that worked before. */
+  addressesOf(peer: NodeId): readonly string[]
+  /** Finds nodes of the LAN. Absent: nothing does. */
+  readonly discovery?: Discovery
+}
+
+/** A node's access to others: streams to peers with a known key, and a rendezvous with unknown ones. */
+export interface NodeTransport extends StreamTransport {
+  readonly rendezvous: Rendezvous
+}
+
+/** The transports of a network. */
+export interface Transports {
+  /** Opens the transport of a node with this key pair. Its owner closes it. */
+  openTransport(keyPair: KeyPair): NodeTransport
+  /** Asks this for the addresses on the card of a peer before it dials them. */
+  locate(cardOf: (peer: NodeId) => CardAddresses): void
+  /** The addresses on the card of a peer. */
+  cardOf(peer: NodeId): CardAddresses
+  /** The URLs that are dialled all the time. */
+  via(): readonly ViaState[]
+  /** Why the last dial of an address of {@link NetworkTcp.addressesOf} failed; null: it did not. */
+  faultOf(address: string): string | null
+}
+
+/** The transports over a DHT, TCP and WebSockets, the best first. */
+export function openTransports(
+  options: {
+    readonly kind: 'public' | 'private' | 'local'
+    readonly websocket?: NetworkWebSockets
+    readonly tcp?: NetworkTcp
+  },
+  { dht, clock, keepAliveMs }: { readonly dht: HyperDHT; readonly clock: Clock; readonly keepAliveMs: number }
+): Transports {
+  const { acceptor = null, via = [] } = options.websocket ?? {}
+  let cardOf: (peer: NodeId) => CardAddresses = () => ({ tcp: [], websocket: [] })
+  let states: () => readonly ViaState[] = () => []
+  let faultOf: Transports['faultOf'] = () => null
+  const openTransport = (keyPair: KeyPair): NodeTransport => {
+    const swarm = new HyperswarmTransport({ dht, keyPair })
+    const shared = { keyPair, clock, keepAliveMs, isLocal: options.kind === 'local' }
+    const tcp = new AddressedTransport({
+      ...shared,
+      acceptor: options.tcp?.acceptor ?? null,
+      via: [],
+      open: dialTcp,
+      discovery: options.tcp?.discovery,
+      addressesOf: (peer) => ({ own: options.tcp?.addressesOf(peer) ?? [], foreign: cardOf(peer).tcp })
+    })
+    const sockets = new AddressedTransport({
+      ...shared,
+      acceptor,
+      via,
+      open: dialWebSocket,
+      addressesOf: (peer) => ({ own: [], foreign: cardOf(peer).websocket })
+    })
+    const all = [swarm, tcp, sockets]
+    const joined = new JoinedTransport(all, clock)
+    for (const one of [tcp, sockets]) one.linkedBy((peer) => joined.isLinked(peer, all.indexOf(one)))
+    states = () => sockets.via()
+    faultOf = (address) => tcp.faultOf(address)
+    return Object.assign(joined, { rendezvous: withDiscovery(swarm.rendezvous, options.tcp?.discovery) })
+  }
+  const locate: Transports['locate'] = (next) => void (cardOf = next)
+  return {
+    openTransport,
+    locate,
+    cardOf: (peer) => cardOf(peer),
+    via: () => states(),
+    faultOf: (address) => faultOf(address)
+  }
+}
+
+/** Joins each topic also on the LAN. */
+function withDiscovery(rendezvous: Rendezvous, discovery: Discovery | undefined): Rendezvous {
+  const join: Rendezvous['join'] = (topic, mode) => {
+    discovery?.join(topic, mode)
+    return rendezvous.join(topic, mode)
+  }
+  return { ...rendezvous, join }
+}
+
+/** The state of the network with the URLs of `via` that are not reached, which the user named as the way. */
+export function withVia(state: Reachability, via: () => readonly ViaState[]): NetworkState {
+  return {
+    problems: () => [...via().flatMap(viaProblem), ...state.problems()],
+    info: () => state.info(),
+    isAnswering: () => state.isAnswering(),
+    look: () => state.look(),
+    onChange: (listener) => state.onChange(listener)
+  }
+}
+
+function viaProblem({ url, fault }: ViaState): NetworkProblem[] {
+  if (fault === null) return []
+  const message = `no member is reached by WebSocket at ${url}: ${fault}`
+  return [{ code: 'WEBSOCKET_OFFLINE', message, next: 'a2a-node status   # on the machine of that member' }]
+}

@@ -1,0 +1,88 @@
+import type { Assert } from 'brittle'
+import crypto from 'hypercore-crypto'
+import {
+  type Acceptor,
+  AddressedTransport,
+  type AddressedTransportDeps
+} from '../../../../src/adapters/mesh/transport/addressed-transport.js'
+import { dialTcp } from '../../../../src/adapters/mesh/transport/tcp-client.js'
+import { openTcpServer } from '../../../../src/adapters/mesh/transport/tcp-server.js'
+import { dialWebSocket } from '../../../../src/adapters/mesh/transport/websocket-client.js'
+import { openWebSocketServer } from '../../../../src/adapters/mesh/transport/websocket-server.js'
+import { systemClock } from '../../../../src/adapters/system/system-clock.js'
+import { WEBSOCKET_PATH } from '../../../../src/kit/net/websocket-url.js'
+import { listen } from '../../../../src/adapters/http/bind.js'
+import { keyToText, type NodeId } from '../../../../src/kit/ids.js'
+
+/** A transport over connections of loopback. */
+export interface AddressedSubject {
+  readonly id: NodeId
+  readonly transport: AddressedTransport
+  /** Where it serves. */
+  readonly url: string
+}
+
+/** Opens one more transport; those of one world know each other's addresses. */
+export type AddressedWorld = (given?: Partial<AddressedTransportDeps>) => Promise<AddressedSubject>
+
+/** A server on loopback. The caller closes it. */
+interface Served {
+  readonly acceptor: Acceptor
+  readonly url: string
+  close(): Promise<void>
+}
+
+/** Transports over WebSockets. */
+export function webSocketWorld(t: Assert): AddressedWorld {
+  return world(t, servedWebSockets, dialWebSocket)
+}
+
+/** Transports over TCP. */
+export function tcpWorld(t: Assert): AddressedWorld {
+  return world(t, servedTcp, dialTcp)
+}
+
+function world(t: Assert, serve: () => Promise<Served>, open: AddressedTransportDeps['open']): AddressedWorld {
+  const urls = new Map<NodeId, string>()
+  return async (given = {}) => {
+    const { acceptor, url, close } = await serve()
+    const keyPair = given.keyPair ?? crypto.keyPair()
+    const id = keyToText(keyPair.publicKey)
+    urls.set(id, url)
+    const transport = new AddressedTransport({
+      keyPair,
+      clock: systemClock(),
+      keepAliveMs: 2000,
+      acceptor,
+      via: [],
+      addressesOf: (peer) => named(...[urls.get(peer)].filter((one) => one !== undefined)),
+      open,
+      isLocal: true,
+      ...given
+    })
+    t.teardown(async () => {
+      await transport.close()
+      await close()
+    })
+    return { id, transport, url }
+  }
+}
+
+/** Addresses on a card. */
+export function named(...foreign: readonly string[]) {
+  return { own: [], foreign }
+}
+
+/** A server of WebSockets on loopback. The caller closes it. */
+export async function servedWebSockets() {
+  const opened = await openWebSocketServer()
+  const { port } = await listen(opened.server, { host: '127.0.0.1', port: 0 })
+  return { ...opened, port, url: `ws://127.0.0.1:${port}${WEBSOCKET_PATH}` }
+}
+
+/** A server of Noise over TCP on loopback. The caller closes it. */
+export async function servedTcp() {
+  const opened = openTcpServer()
+  const { port } = await listen(opened.server, { host: '127.0.0.1', port: 0 })
+  return { ...opened, port, url: `127.0.0.1:${port}` }
+}

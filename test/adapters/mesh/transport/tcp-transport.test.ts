@@ -1,0 +1,92 @@
+import net from 'node:net'
+import { once } from 'node:events'
+import test from 'brittle'
+import { dialTcp } from '../../../../src/adapters/mesh/transport/tcp-client.js'
+import { keyToText, type NodeId } from '../../../../src/kit/ids.js'
+import { streamTransportContract } from '../../../contracts/stream-transport.js'
+import { ManualClock } from '../../../support/manual-clock.js'
+import { servedTcp, tcpWorld } from './addressed-world.js'
+
+const TOPIC = new Uint8Array(32)
+
+streamTransportContract('TCP transport', async (t) => tcpWorld(t), { findsPeers: false })
+
+test('of silent strangers over TCP 32 wait, for 10 s and not beyond the end of the server, and a member gets in before', async (t) => {
+  const clock = new ManualClock()
+  const open = tcpWorld(t)
+  const server = await open({ clock })
+  await server.transport.listen(TOPIC)
+  const sockets = await Promise.all(Array.from({ length: 40 }, () => connected(server.url)))
+  await Promise.all(sockets.slice(0, 8).map(({ closed }) => closed))
+  t.is(sockets.filter(({ socket }) => !socket.destroyed).length, 32)
+  const seen = new Promise<NodeId>((resolve) =>
+    server.transport.onStream((stream) => {
+      stream.on('error', () => {})
+      resolve(keyToText(stream.remotePublicKey))
+    })
+  )
+  const member = await open()
+  member.transport.onStream((stream) => void stream.on('error', () => {}))
+  member.transport.dial(server.id)
+  t.is(await seen, member.id)
+  clock.advance(10_000)
+  await Promise.all(sockets.map(({ closed }) => closed))
+  const { closed } = await connected(server.url)
+  await server.transport.close()
+  await closed
+})
+
+test('a stranger over TCP that states a message of more than 1,024 bytes is cut before it sends one', async (t) => {
+  const server = await tcpWorld(t)()
+  await server.transport.listen(TOPIC)
+  for (const header of [
+    [1, 4, 0],
+    [255, 255, 255]
+  ]) {
+    const { socket, closed } = await connected(server.url)
+    socket.write(Buffer.from(header))
+    await closed
+    t.ok(socket.destroyed)
+  }
+})
+
+test('a server of TCP takes nothing before it listens, and ends its connections as it closes', async (t) => {
+  const { acceptor, url, close } = await servedTcp()
+  const early = await connected(url)
+  await early.closed
+  acceptor.onBytes((bytes) => void bytes.on('error', () => {}))
+  const late = await connected(url)
+  await Promise.all([close(), late.closed])
+  t.ok(late.socket.destroyed)
+})
+
+test('a connection that does not open is given 10 s, and an address of this machine that a member names is not dialled', async (t) => {
+  const clock = new ManualClock()
+  const { signal } = new AbortController()
+  for (const host of [
+    '127.0.0.1',
+    '127.1',
+    '0',
+    '[::1]',
+    '[::ffff:127.0.0.1]',
+    'localhost',
+    '169.254.169.254',
+    '[fe80::1]'
+  ])
+    await t.exception(dialTcp(`${host}:7000`, { isForeign: true, clock, signal }), /of this machine alone/, host)
+  await t.exception(dialTcp('nothing', { isForeign: false, clock, signal }), /no address/)
+  const { url, close } = await servedTcp()
+  t.teardown(close)
+  const dialled = dialTcp(url, { isForeign: false, clock, signal })
+  const failed = t.exception(dialled, /nothing answers there/)
+  clock.advance(10_000)
+  await failed
+})
+
+async function connected(address: string): Promise<{ socket: net.Socket; closed: Promise<void> }> {
+  const socket = net.connect(Number(address.split(':')[1]), '127.0.0.1')
+  socket.on('error', () => {}).resume()
+  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
+  await once(socket, 'connect')
+  return { socket, closed }
+}
