@@ -53,7 +53,7 @@ export interface GatedStreamsDeps {
 
 /** 0: the best path. */
 function rankOf(path: LinkPath): number {
-  return path === 'websocket' ? 2 : path === 'tcp' ? 1 : 0
+  return path === 'websocket' ? 2 : path === 'tcp' ? 0 : 1
 }
 
 /** Every open stream, from its first byte on: limits, guards and the gate, behind which links begin. */

@@ -50,7 +50,15 @@ export interface Transports {
   faultOf(address: string): string | null
 }
 
-/** The transports over a DHT, TCP and WebSockets, the best first. */
+/** Milliseconds that TCP and UDP, which are direct, are ahead of WebSockets, which may lead through a proxy. */
+const WEBSOCKET_DELAY_MS = 1000
+/**
+ * Longest wait between tries of TCP, in milliseconds: a member with a link over UDP may name addresses of a network
+ * that is not here. One without a link is dialled anew more often.
+ */
+const TCP_WAIT_MS = 300_000
+
+/** The transports over TCP, a DHT and WebSockets, the best first: a stream over TCP costs the least. */
 export function openTransports(
   options: {
     readonly kind: 'public' | 'private' | 'local'
@@ -71,6 +79,7 @@ export function openTransports(
       acceptor: options.tcp?.acceptor ?? null,
       via: [],
       open: dialTcp,
+      maxWaitMs: TCP_WAIT_MS,
       discovery: options.tcp?.discovery,
       addressesOf: (peer) => ({ own: options.tcp?.addressesOf(peer) ?? [], foreign: cardOf(peer).tcp })
     })
@@ -81,8 +90,11 @@ export function openTransports(
       open: dialWebSocket,
       addressesOf: (peer) => ({ own: [], foreign: cardOf(peer).websocket })
     })
-    const all = [swarm, tcp, sockets]
-    const joined = new JoinedTransport(all, clock)
+    const all = [tcp, swarm, sockets]
+    const joined = new JoinedTransport(
+      all.map((transport) => ({ transport, delayMs: transport === sockets ? WEBSOCKET_DELAY_MS : 0 })),
+      clock
+    )
     for (const one of [tcp, sockets]) one.linkedBy((peer) => joined.isLinked(peer, all.indexOf(one)))
     states = () => sockets.via()
     faultOf = (address) => tcp.faultOf(address)

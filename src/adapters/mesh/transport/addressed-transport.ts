@@ -70,6 +70,8 @@ export interface AddressedTransportDeps {
   readonly discovery?: Discovery | undefined
   /** May addresses that peers name be of this machine alone? */
   readonly isLocal: boolean
+  /** Milliseconds between two tries of a peer, at most. Default 30,000. */
+  readonly maxWaitMs?: number
 }
 
 interface Dial {
@@ -136,7 +138,8 @@ export class AddressedTransport implements StreamTransport {
     const known = this.#dialled.get(peer)
     if (known !== undefined) return known.now()
     if (this.#isClosed) return
-    this.#dialled.set(peer, new Redial(this.#deps.clock, (signal) => this.#tryPeer(peer, signal)))
+    const { clock, maxWaitMs } = this.#deps
+    this.#dialled.set(peer, new Redial(clock, (signal) => this.#tryPeer(peer, signal), maxWaitMs))
   }
 
   undial(peer: NodeId): void {

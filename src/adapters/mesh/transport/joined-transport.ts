@@ -3,8 +3,12 @@ import type { Clock, Timer } from '../../../kit/clock.js'
 import { keyToText, type NodeId } from '../../../kit/ids.js'
 import type { StreamDirection, StreamTransport } from './stream-transport.js'
 
-/** Milliseconds that a better transport is ahead of the next one, for a dialled peer. */
-const HEAD_START_MS = 1000
+/** A transport among several. */
+export interface JoinedPart {
+  readonly transport: StreamTransport
+  /** Milliseconds after the first ones at which it dials a peer. */
+  readonly delayMs: number
+}
 
 interface OpenStream {
   readonly rank: number
@@ -12,20 +16,21 @@ interface OpenStream {
 }
 
 /**
- * Several transports as one, the best first. A peer is dialled by all of them, each a second after the one before. A
- * stream of a worse transport is refused while a better one is open; a better one opens beside a worse one, which its
- * owner ends.
+ * Several transports as one, the best first. Each dials a peer, some after a delay. A stream of a worse transport is
+ * refused while a better one is open; a better one opens beside a worse one, which its owner ends.
  */
 export class JoinedTransport implements StreamTransport {
-  readonly #transports: readonly StreamTransport[]
+  readonly #parts: readonly JoinedPart[]
   readonly #clock: Clock
   readonly #open = new Map<NodeId, Set<OpenStream>>()
   readonly #dialled = new Map<NodeId, Timer[]>()
+  /** Ranks from which on transports were told to stop dialling a peer, since a better one has a stream. */
+  readonly #stoppedFrom = new Map<NodeId, number>()
   #handler: (stream: NoiseStream) => void = () => {}
 
-  /** `transports`: the best first. */
-  constructor(transports: readonly StreamTransport[], clock: Clock) {
-    this.#transports = transports
+  /** `parts`: the best first. */
+  constructor(parts: readonly JoinedPart[], clock: Clock) {
+    this.#parts = parts
     this.#clock = clock
   }
 
@@ -35,40 +40,43 @@ export class JoinedTransport implements StreamTransport {
   }
 
   async listen(topic: Uint8Array): Promise<void> {
-    const all = await Promise.allSettled(this.#transports.map((one) => one.listen(topic)))
+    const all = await Promise.allSettled(this.#parts.map(({ transport }) => transport.listen(topic)))
     for (const one of all) if (one.status === 'rejected') throw one.reason
   }
 
   refresh(): void {
-    for (const one of this.#transports) one.refresh()
+    for (const { transport } of this.#parts) transport.refresh()
   }
 
   dial(peer: NodeId): void {
-    this.#transports[0]?.dial(peer)
-    this.#dialWorse(peer)
+    this.#dialFrom(0, peer)
   }
 
   undial(peer: NodeId): void {
     this.#clearTimers(peer)
     this.#dialled.delete(peer)
-    for (const one of this.#transports) one.undial(peer)
+    this.#stoppedFrom.delete(peer)
+    for (const { transport } of this.#parts) transport.undial(peer)
   }
 
   onStream(handler: (stream: NoiseStream) => void): void {
     this.#handler = handler
-    for (const [rank, one] of this.#transports.entries()) one.onStream((stream) => this.#opened(rank, stream))
+    for (const [rank, { transport }] of this.#parts.entries())
+      transport.onStream((stream) => this.#opened(rank, stream))
   }
 
   firewall(admits: (peer: NodeId, direction: StreamDirection) => boolean): void {
-    for (const [rank, one] of this.#transports.entries())
-      one.firewall((peer, direction) => admits(peer, direction) && (direction === 'in' || this.#best(peer) >= rank))
+    for (const [rank, { transport }] of this.#parts.entries())
+      transport.firewall(
+        (peer, direction) => admits(peer, direction) && (direction === 'in' || this.#best(peer) >= rank)
+      )
   }
 
   async close(): Promise<void> {
     for (const peer of [...this.#dialled.keys()]) this.#clearTimers(peer)
     // Streams that close now are dialled no more.
     this.#dialled.clear()
-    await Promise.all(this.#transports.map((one) => one.close()))
+    await Promise.all(this.#parts.map(({ transport }) => transport.close()))
   }
 
   #opened(rank: number, stream: NoiseStream): void {
@@ -80,7 +88,8 @@ export class JoinedTransport implements StreamTransport {
     const one = { rank, stream }
     this.#open.set(peer, (this.#open.get(peer) ?? new Set()).add(one))
     stream.on('close', () => this.#closed(peer, one))
-    for (const worse of this.#transports.slice(rank + 1)) worse.undial(peer)
+    for (const worse of this.#parts.slice(rank + 1)) worse.transport.undial(peer)
+    this.#stoppedFrom.set(peer, Math.min(rank + 1, this.#stoppedFrom.get(peer) ?? rank + 1))
     this.#handler(stream)
   }
 
@@ -89,18 +98,25 @@ export class JoinedTransport implements StreamTransport {
     open?.delete(one)
     if (open?.size !== 0) return
     this.#open.delete(peer)
-    // The best one dials again by itself, when its peer has not done so.
-    if (this.#dialled.has(peer)) this.#dialWorse(peer)
+    const from = this.#stoppedFrom.get(peer)
+    this.#stoppedFrom.delete(peer)
+    // The better ones dial again by themselves, when their peer has not done so.
+    if (from !== undefined && this.#dialled.has(peer)) this.#dialFrom(from, peer)
   }
 
-  #dialWorse(peer: NodeId): void {
+  /** Dials by the transports from this rank on. */
+  #dialFrom(first: number, peer: NodeId): void {
     this.#clearTimers(peer)
-    const timers = this.#transports.slice(1).map((one, at) =>
-      this.#clock.after((at + 1) * HEAD_START_MS, () => {
-        if (this.#best(peer) > at + 1) one.dial(peer)
-      })
-    )
+    const timers: Timer[] = []
     this.#dialled.set(peer, timers)
+    for (const [rank, { transport, delayMs }] of this.#parts.entries()) {
+      if (rank < first) continue
+      const dial = (): void => {
+        if (this.#best(peer) > rank) transport.dial(peer)
+      }
+      if (delayMs === 0) dial()
+      else timers.push(this.#clock.after(delayMs, dial))
+    }
   }
 
   /** The rank of the best open stream to a peer; infinite without one. */

@@ -1,8 +1,8 @@
 import { type Backoff, backoffMs } from '../../../kit/backoff.js'
 import type { Clock, Timer } from '../../../kit/clock.js'
 
-/** Waits between two tries. */
-const WAITS: Backoff = { baseMs: 250, maxMs: 30_000 }
+/** Wait after the first failed try; it doubles with each. */
+const FIRST_WAIT_MS = 250
 
 /** Milliseconds that a result lasts at least: a peer, such as one of another mesh, may end each stream at once. */
 const LASTING_MS = 10_000
@@ -11,14 +11,19 @@ const LASTING_MS = 10_000
 export class Redial {
   readonly #clock: Clock
   readonly #attempt: (signal: AbortSignal) => Promise<boolean>
+  readonly #waits: Backoff
   readonly #abort = new AbortController()
   #failed = 0
   #timer: Timer | null = null
   #isTrying = false
 
-  /** `attempt`: one try, which must not reject; true when it worked, once its result is over. It begins at once. */
-  constructor(clock: Clock, attempt: (signal: AbortSignal) => Promise<boolean>) {
+  /**
+   * `attempt`: one try, which must not reject; true when it worked, once its result is over. It begins at once.
+   * `maxMs`: the longest wait between two.
+   */
+  constructor(clock: Clock, attempt: (signal: AbortSignal) => Promise<boolean>, maxMs = 30_000) {
     this.#clock = clock
+    this.#waits = { baseMs: FIRST_WAIT_MS, maxMs }
     this.#attempt = attempt
     this.now()
   }
@@ -44,6 +49,6 @@ export class Redial {
     this.#failed = isLasting ? 0 : this.#failed + 1
     this.#isTrying = false
     if (signal.aborted) return
-    this.#timer = this.#clock.after(backoffMs(WAITS, this.#failed - 1), () => void this.#try())
+    this.#timer = this.#clock.after(backoffMs(this.#waits, this.#failed - 1), () => void this.#try())
   }
 }

@@ -1,7 +1,8 @@
 import test from 'brittle'
 import crypto from 'hypercore-crypto'
 import type { NoiseStream } from 'hyperswarm'
-import { JoinedTransport } from '../../../../src/adapters/mesh/transport/joined-transport.js'
+import { JoinedTransport, type JoinedPart } from '../../../../src/adapters/mesh/transport/joined-transport.js'
+import type { StreamTransport } from '../../../../src/adapters/mesh/transport/stream-transport.js'
 import { systemClock } from '../../../../src/adapters/system/system-clock.js'
 import { keyToText, type NodeId } from '../../../../src/kit/ids.js'
 import { ManualClock } from '../../../support/manual-clock.js'
@@ -10,11 +11,16 @@ import { MemoryNet } from './memory-transport.js'
 
 const TOPIC = new Uint8Array(32).fill(1)
 
+/** The first dials at once, each other one a second after the one before. */
+function parts(...transports: StreamTransport[]): JoinedPart[] {
+  return transports.map((transport, at) => ({ transport, delayMs: 1000 * at }))
+}
+
 streamTransportContract('Joined transport', async (t) => {
   const [best, worse] = [new MemoryNet(), new MemoryNet()]
   return async () => {
     const keyPair = crypto.keyPair()
-    const transport = new JoinedTransport([best.open(keyPair), worse.open(keyPair)], systemClock())
+    const transport = new JoinedTransport(parts(best.open(keyPair), worse.open(keyPair)), systemClock())
     t.teardown(() => transport.close())
     return { id: keyToText(keyPair.publicKey), transport }
   }
@@ -25,7 +31,7 @@ test('a better transport opens beside a worse one and keeps it out, and the wors
   const [own, other] = [crypto.keyPair(), crypto.keyPair()]
   const peer: NodeId = keyToText(other.publicKey)
   const [far, near] = [best.open(own), worse.open(own)]
-  const transport = new JoinedTransport([far, near], systemClock())
+  const transport = new JoinedTransport(parts(far, near), systemClock())
   const seen: NoiseStream[] = []
   let onSeen = (): void => {}
   transport.onStream((stream) => {
@@ -59,11 +65,54 @@ test('a better transport opens beside a worse one and keeps it out, and the wors
   t.ok(seen[1]?.destroyed)
 })
 
+test('a transport that stopped for a better one dials again once no stream is left, whichever ended last', async (t) => {
+  for (const last of ['better', 'worse'] as const) {
+    const nets = [new MemoryNet(), new MemoryNet()] as const
+    const [own, other] = [crypto.keyPair(), crypto.keyPair()]
+    const clock = new ManualClock()
+    const transport = new JoinedTransport(parts(nets[0].open(own), nets[1].open(own)), clock)
+    const seen: NoiseStream[] = []
+    let onSeen = (): void => {}
+    transport.onStream((stream) => {
+      stream.on('error', () => {})
+      seen.push(stream)
+      onSeen()
+    })
+    const next = (): Promise<void> => new Promise((resolve) => (onSeen = resolve))
+    const answering = nets.map((net) => net.open(other))
+    for (const one of answering) one.onStream((stream) => void stream.on('error', () => {}))
+    t.teardown(() => Promise.all([transport, ...answering].map((one) => one.close())))
+    await answering[1]?.listen(TOPIC)
+    transport.dial(keyToText(other.publicKey))
+    const worse = next()
+    clock.advance(1000)
+    await worse
+    const better = next()
+    await answering[0]?.listen(TOPIC)
+    transport.dial(keyToText(other.publicKey))
+    await better
+    t.is(seen.length, 2)
+    const ended = seen.map((stream) => new Promise<void>((resolve) => stream.once('close', () => resolve())))
+    const endWorse = async (): Promise<void> => {
+      seen[0]?.destroy()
+      await ended[0]
+    }
+    if (last === 'better') await endWorse()
+    await answering[0]?.close()
+    await ended[1]
+    if (last === 'worse') await endWorse()
+    const again = next()
+    clock.advance(1000)
+    await again
+    t.is(seen.length, 3, last)
+  }
+})
+
 test('a closed transport dials no peer whose stream it ended, and no timer is left', async (t) => {
   const clock = new ManualClock()
   const net = new MemoryNet()
   const [own, other] = [crypto.keyPair(), crypto.keyPair()]
-  const transport = new JoinedTransport([net.open(own), new MemoryNet().open(own)], clock)
+  const transport = new JoinedTransport(parts(net.open(own), new MemoryNet().open(own)), clock)
   const answering = net.open(other)
   t.teardown(() => answering.close())
   answering.onStream((stream) => void stream.on('error', () => {}))
