@@ -58,55 +58,70 @@ const WEBSOCKET_DELAY_MS = 1000
  */
 const TCP_WAIT_MS = 300_000
 
+interface TransportOptions {
+  readonly kind: 'public' | 'private' | 'local'
+  readonly websocket?: NetworkWebSockets
+  readonly tcp?: NetworkTcp
+}
+
+interface TransportDeps {
+  readonly dht: HyperDHT
+  readonly clock: Clock
+  readonly keepAliveMs: number
+}
+
 /** The transports over TCP, a DHT and WebSockets, the best first: a stream over TCP costs the least. */
-export function openTransports(
-  options: {
-    readonly kind: 'public' | 'private' | 'local'
-    readonly websocket?: NetworkWebSockets
-    readonly tcp?: NetworkTcp
-  },
-  { dht, clock, keepAliveMs }: { readonly dht: HyperDHT; readonly clock: Clock; readonly keepAliveMs: number }
-): Transports {
-  const { acceptor = null, via = [] } = options.websocket ?? {}
-  let cardOf: (peer: NodeId) => CardAddresses = () => ({ tcp: [], websocket: [] })
+export function openTransports(options: TransportOptions, deps: TransportDeps): Transports {
+  let locate: Transports['cardOf'] = () => ({ tcp: [], websocket: [] })
+  const cardOf: Transports['cardOf'] = (peer) => locate(peer)
   let states: () => readonly ViaState[] = () => []
   let faultOf: Transports['faultOf'] = () => null
-  const openTransport = (keyPair: KeyPair): NodeTransport => {
-    const swarm = new HyperswarmTransport({ dht, keyPair })
-    const shared = { keyPair, clock, keepAliveMs, isLocal: options.kind === 'local' }
-    const tcp = new AddressedTransport({
+  return {
+    openTransport: (keyPair) => {
+      const { tcp, sockets } = addressed(options, { ...deps, keyPair, cardOf })
+      const swarm = new HyperswarmTransport({ dht: deps.dht, keyPair })
+      const all = [
+        { transport: tcp, delayMs: 0 },
+        { transport: swarm, delayMs: 0 },
+        { transport: sockets, delayMs: WEBSOCKET_DELAY_MS }
+      ]
+      const joined = new JoinedTransport(all, deps.clock)
+      for (const [rank, { transport }] of all.entries())
+        if (transport instanceof AddressedTransport) transport.linkedBy((peer) => joined.isLinked(peer, rank))
+      states = () => sockets.via()
+      faultOf = (address) => tcp.faultOf(address)
+      return Object.assign(joined, { rendezvous: withDiscovery(swarm.rendezvous, options.tcp?.discovery) })
+    },
+    locate: (next) => void (locate = next),
+    cardOf,
+    via: () => states(),
+    faultOf: (address) => faultOf(address)
+  }
+}
+
+/** The transports of a node that dial addresses. */
+function addressed(
+  { kind, tcp, websocket }: TransportOptions,
+  { cardOf, ...deps }: TransportDeps & { readonly keyPair: KeyPair } & Pick<Transports, 'cardOf'>
+): { readonly tcp: AddressedTransport; readonly sockets: AddressedTransport } {
+  const shared = { ...deps, isLocal: kind === 'local' }
+  return {
+    tcp: new AddressedTransport({
       ...shared,
-      acceptor: options.tcp?.acceptor ?? null,
+      acceptor: tcp?.acceptor ?? null,
       via: [],
       open: dialTcp,
       maxWaitMs: TCP_WAIT_MS,
-      discovery: options.tcp?.discovery,
-      addressesOf: (peer) => ({ own: options.tcp?.addressesOf(peer) ?? [], foreign: cardOf(peer).tcp })
-    })
-    const sockets = new AddressedTransport({
+      discovery: tcp?.discovery,
+      addressesOf: (peer) => ({ own: tcp?.addressesOf(peer) ?? [], foreign: cardOf(peer).tcp })
+    }),
+    sockets: new AddressedTransport({
       ...shared,
-      acceptor,
-      via,
+      acceptor: websocket?.acceptor ?? null,
+      via: websocket?.via ?? [],
       open: dialWebSocket,
       addressesOf: (peer) => ({ own: [], foreign: cardOf(peer).websocket })
     })
-    const all = [tcp, swarm, sockets]
-    const joined = new JoinedTransport(
-      all.map((transport) => ({ transport, delayMs: transport === sockets ? WEBSOCKET_DELAY_MS : 0 })),
-      clock
-    )
-    for (const one of [tcp, sockets]) one.linkedBy((peer) => joined.isLinked(peer, all.indexOf(one)))
-    states = () => sockets.via()
-    faultOf = (address) => tcp.faultOf(address)
-    return Object.assign(joined, { rendezvous: withDiscovery(swarm.rendezvous, options.tcp?.discovery) })
-  }
-  const locate: Transports['locate'] = (next) => void (cardOf = next)
-  return {
-    openTransport,
-    locate,
-    cardOf: (peer) => cardOf(peer),
-    via: () => states(),
-    faultOf: (address) => faultOf(address)
   }
 }
 
