@@ -16,12 +16,10 @@ import { compile, OUT } from './testing/compile.mjs'
 import { groupsOf } from './testing/plan.mjs'
 import { killAll, runFile, runFiles } from './testing/run-file.mjs'
 import { scratchPlace } from './testing/scratch.mjs'
-import { withoutPassing } from './testing/tap.mjs'
+import { gist, withoutPassing } from './testing/tap.mjs'
 
 /** Files that are shown as the slowest. */
 const SLOWEST = 20
-/** Characters of the output of a failed file that are shown a second time, at the end. */
-const MAX_AGAIN = 1500
 
 /**
  * Runs the groups, each in a process of its own. Twice as many as there are cores run at once: tests of nodes wait more
@@ -77,7 +75,7 @@ function report({ file, tap, faults, output, ms, cpuMs }, more) {
   const counts = `${tap.passed.length} tests, ${tap.assertions} assertions${skipped}, ${seconds(ms)} s, ${seconds(cpuMs)} s CPU`
   const lines = [`${all.length === 0 ? 'ok    ' : 'FAILED'} ${name}  ${counts}`, ...all.map((one) => `       ${one}`)]
   console.log(lines.join('\n'))
-  return { name, tap, failed: all.length, again: [shown.slice(-MAX_AGAIN), ...lines].join('\n'), ms, cpuMs }
+  return { name, tap, failed: all.length, again: [gist(shown), ...lines].join('\n'), ms, cpuMs }
 }
 
 function seconds(ms) {

@@ -70,3 +70,15 @@ export function withoutPassing(output) {
   }
   return kept.join('\n')
 }
+
+/** Characters of {@link gist}. */
+const GIST = 1500
+
+/**
+ * The failed assertions of such a part, at most 1,500 characters; without one, its end.
+ * @param {string} shown
+ */
+export function gist(shown) {
+  const failed = shown.match(/^ +not ok[^]*?^ +\.\.\.$/gm)
+  return failed === null ? shown.slice(-GIST) : failed.join('\n').slice(0, GIST)
+}

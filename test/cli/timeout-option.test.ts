@@ -18,6 +18,8 @@ const NEEDED: Readonly<Record<string, readonly string[]>> = {
   'doc rm': ['--everywhere'],
   'doc restore': ['--at', '1h'],
   'a2a push retry': ['--all'],
+  'peers add': ['--address', '127.0.0.1:9'],
+  'peers remove': ['--address', '127.0.0.1:9'],
   call: ['{}'],
   audit: ['--since', '1h']
 }

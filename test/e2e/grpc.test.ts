@@ -1,9 +1,10 @@
+import fs from 'node:fs'
 import path from 'node:path'
 import { type Message, type StreamResponse, type Task, TaskState, verifyAgentCardSignature } from '@a2a-js/sdk'
 import type { Client } from '@a2a-js/sdk/client'
 import test, { type Assert } from 'brittle'
 import { importJWK, type JWK } from 'jose'
-import { ask } from '../support/a2a.js'
+import { ask, gatewayNode } from '../support/a2a.js'
 import { grpcClient, grpcNode, grpcRequest } from '../support/grpc.js'
 import { localMesh, untilAgent, untilTrue } from '../support/nodes.js'
 
@@ -76,6 +77,24 @@ test('the official client uses every method for tasks over gRPC, for an agent of
   const { tasks } = await client.listTasks({ ...LIST, tenant: 'text@b' })
   t.is(tasks.length, 1)
   await other.stop()
+})
+
+test('settings above 1 MiB hold for messages over gRPC, and the bound of output for what comes back', async (t) => {
+  const mesh = await localMesh(t)
+  const home = await mesh.dir()
+  fs.writeFileSync(
+    path.join(home, 'config.yaml'),
+    'tools: { maxPayloadBytes: 8388608 }\na2a: { grpc: 0, guardrails: { input: { maxLength: 8000000 } } }\n'
+  )
+  const node = await gatewayNode(mesh, 'a', { home })
+  const [client, talk] = [await grpcClient(node, 'text'), await grpcClient(node, 'talk')]
+  const text = 'word '.repeat(500_000)
+  const counted = { ...grpcRequest({ text }, { skill: 'text.stats' }), tenant: 'text' }
+  const answer = (await client.sendMessage(counted)) as Message
+  t.is((answer.parts[0]?.content?.value as { words: number } | undefined)?.words, 500_000)
+  const task = (await talk.sendMessage(grpcRequest(text))) as Task
+  t.is(task.status?.state, TaskState.TASK_STATE_FAILED)
+  t.ok(JSON.stringify(task.status).includes('maxLength'), JSON.stringify(task.status).slice(0, 300))
 })
 
 test('push configs and the extended card are those of the other bindings', async (t) => {

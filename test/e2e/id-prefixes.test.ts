@@ -34,6 +34,8 @@ const SWARM = { prefix: 'swarm_', missing: 'SWARM_NOT_FOUND', id: ({ swarm }: Sc
 const APPROVAL = { prefix: 'app_', missing: 'APPROVAL_NOT_FOUND', id: nextApproval }
 const PEER = { prefix: '', missing: 'PEER_NOT_FOUND', id: ({ b }: Scene) => Promise.resolve(b.info.node.id) }
 
+const ADDRESS = ['--address', '127.0.0.1:9']
+
 /** Every command whose first argument is the id of a thing. */
 const CASES: Readonly<Record<string, Case>> = {
   'tasks show': TASK,
@@ -57,6 +59,9 @@ const CASES: Readonly<Record<string, Case>> = {
   'peers tier': { ...PEER, more: ['L2'] },
   'peers trust': { ...PEER, more: ['mine'] },
   'peers rename': { ...PEER, more: ['other'] },
+  'peers add': { ...PEER, more: ADDRESS },
+  'peers remove': { ...PEER, more: ADDRESS },
+  doctor: { ...PEER, codes: [1] },
   'peers revoke': PEER
 }
 

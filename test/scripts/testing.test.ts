@@ -56,10 +56,15 @@ test('of a failed file only what matters is shown', async (t) => {
     t,
     "test('good', (t) => { t.ok(1, 'fine') })\ntest('bad', (t) => { t.ok(1, 'held'); t.is(1, 2, 'broke') })"
   )
-  const { withoutPassing } = await load<{ withoutPassing(output: string): string }>('tap.mjs')
+  const { gist, withoutPassing } = await load<{ gist(shown: string): string; withoutPassing(output: string): string }>(
+    'tap.mjs'
+  )
   const shown = withoutPassing(output)
   t.ok(shown.startsWith('# bad\n    not ok 2 - broke'))
   for (const word of ['good', 'fine', 'held']) t.absent(shown.includes(`- ${word}`), word)
+  const again = gist(`${'x\n'.repeat(2000)}${shown}\n${'y\n'.repeat(2000)}`)
+  t.ok(again.startsWith('    not ok 2 - broke\n') && again.endsWith('\n      ...'))
+  t.is(gist('z'.repeat(2000)).length, 1500)
 })
 
 test('a title cannot pass for a skipped test or a plan', async (t) => {

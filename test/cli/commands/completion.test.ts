@@ -27,7 +27,7 @@ test('the script of bash completes commands, subcommands, flags and choices', as
     return ran.stdout.trim().split('\n')
   }
   t.alike(complete('pe'), ['peers'])
-  t.alike(complete('peers', 're'), ['rename', 'revoke'])
+  t.alike(complete('peers', 're'), ['rename', 'remove', 'revoke'])
   t.alike(complete('swarm', 'run', '--ma'), ['--max-parallel', '--max-failures', '--max-rounds'])
   t.alike(complete('start', '--network', 'p'), ['public', 'private'])
   t.alike(complete('swarm', 'run', '--strategy', ''), ['each', 'map', 'race', 'vote', 'pipeline', 'plan'])
