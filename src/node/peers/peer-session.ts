@@ -59,9 +59,9 @@ export class PeerSession {
     return this.#life.state
   }
 
-  /** The channel over the newest link; null without one. */
+  /** The channel over the newest link that takes messages, else over the newest; null without one. */
   get newest(): LinkChannel | null {
-    return this.#channels.at(-1) ?? null
+    return this.#channels.findLast(({ link }) => !link.closed) ?? this.#channels.at(-1) ?? null
   }
 
   /** When its newest link opened, or was last used. Monotonic milliseconds. */

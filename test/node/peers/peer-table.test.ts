@@ -120,6 +120,18 @@ test('when the newer link goes first, the older one serves on', async (t) => {
   t.alike(here.told, ['online', 'relinked', 'link lost'])
 })
 
+test('a newer link that takes no messages any more leaves them to an older one', async (t) => {
+  const { net, a, b, side } = scene(t)
+  const [here, there] = [await side(a), await side(b)]
+  const [old] = net.connect(a.id, b.id)
+  const [young] = net.connect(a.id, b.id)
+  young.closed = true
+  t.is(here.peers.link(b.id), old)
+  here.peers.send(b.id, hello)
+  await net.idle()
+  t.is(there.messages.length, 1)
+})
+
 test('half a message on one link does not disturb another', async (t) => {
   const { net, a, b, side } = scene(t)
   const [here, there] = [await side(a), await side(b)]

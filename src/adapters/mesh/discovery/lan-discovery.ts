@@ -11,11 +11,13 @@ import { lanTag, lanWindow } from './lan-tag.js'
 const SERVICE = '_a2a-node._tcp.local'
 /** Records of one packet that are looked at, at most. */
 export const MAX_RECORDS = 64
-/** Topics that are announced, and topics that are looked for, at most; the oldest go. */
+/** Topics that are announced, and topics that are looked for, at most; the oldest go, but never the one of members. */
 export const MAX_TOPICS = 16
 /** Addresses of one machine, and of all, that are dialled. */
 const DIALS_PER_HOST = { perSecond: 0.5, burst: 4 }
 const DIALS_IN_ALL = { perSecond: 5, burst: 20 }
+/** Machines that are counted apart, at most. */
+const MAX_HOSTS = 256
 /** Milliseconds between two packets of one kind, at least. */
 const PACKET_MS = 1000
 /** Waits between two questions. */
@@ -47,9 +49,12 @@ export class LanDiscovery {
   readonly #sought = new Map<string, Uint8Array>()
   readonly #perHost: RateTable
   readonly #inAll: RateTable
+  /** The key of the topic of members. */
+  #members: string | null = null
   #sockets: Awaited<ReturnType<LanDiscoveryDeps['open']>> | null = null
   #onFound: (address: string) => void = () => {}
   #isOpening = false
+  #fault: string | null = null
   #isClosed = false
   #asks = 0
   #askTimer: Timer | null = null
@@ -62,7 +67,7 @@ export class LanDiscovery {
 
   constructor(deps: LanDiscoveryDeps) {
     this.#deps = deps
-    this.#perHost = new RateTable(DIALS_PER_HOST, deps.clock)
+    this.#perHost = new RateTable(DIALS_PER_HOST, deps.clock, MAX_HOSTS)
     this.#inAll = new RateTable(DIALS_IN_ALL, deps.clock)
   }
 
@@ -71,20 +76,22 @@ export class LanDiscovery {
     this.#onFound = handler
   }
 
-  /** Announces this node at a topic (`server`), and looks for others there (`client`); default both. */
+  /** Announces this node at a topic (`server`), and looks for others there (`client`); default both, as members do. */
   join(topic: Uint8Array, mode: { readonly server?: boolean; readonly client?: boolean } = {}): void {
     const { server = true, client = true } = mode
     if (this.#isClosed) return
-    if (server) keepNewest(this.#announced, topic)
-    if (client) keepNewest(this.#sought, topic)
+    if (server && client) this.#members = keyOf(topic)
+    if (server) keepNewest(this.#announced, topic, this.#members)
+    if (client) keepNewest(this.#sought, topic, this.#members)
     this.#wanted = { window: -1, tags: new Set() }
     this.#asks = 0
     if (this.#sockets !== null) this.#now()
-    else if (!this.#isOpening) void this.#open()
+    else void this.#open()
   }
 
-  /** Asks again now, once a second at most. */
+  /** Asks again now, once a second at most; opens what could not be opened before. */
   look(): void {
+    if (this.#sockets === null && this.#fault !== null) void this.#open()
     if (this.#sockets !== null && this.#deps.clock.monotonic() - this.#askedAt >= PACKET_MS) this.#ask()
   }
 
@@ -97,6 +104,7 @@ export class LanDiscovery {
   }
 
   async #open(): Promise<void> {
+    if (this.#isOpening || this.#isClosed) return
     this.#isOpening = true
     try {
       const sockets = await this.#deps.open()
@@ -107,11 +115,15 @@ export class LanDiscovery {
         one.on('response', (packet, { address }) => this.#answered(packet, address))
       }
       this.#sockets = sockets
+      this.#fault = null
       if (this.#isClosed) this.close()
       else this.#now()
     } catch (error) {
-      this.#deps.onFault(messageOf(error))
+      const fault = messageOf(error)
+      if (fault !== this.#fault) this.#deps.onFault(fault)
+      this.#fault = fault
     }
+    this.#isOpening = false
   }
 
   #now(): void {
@@ -160,7 +172,7 @@ export class LanDiscovery {
       .filter(({ name }) => name.endsWith(`.${SERVICE}`) && !name.startsWith(this.#instance.name))
     for (const { name, data } of records.filter(({ type }) => type === 'TXT')) {
       const port = portOf(records.find((one) => one.type === 'SRV' && one.name === name)?.data)
-      if (port === null || !this.#isWanted(data) || !this.#inAll.take('') || !this.#perHost.take(host)) continue
+      if (port === null || !this.#isWanted(data) || !this.#perHost.take(host) || !this.#inAll.take('')) continue
       this.#onFound(tcpAddressText({ host, port }))
     }
   }
@@ -177,14 +189,18 @@ export class LanDiscovery {
   }
 }
 
-function keepNewest(topics: Map<string, Uint8Array>, topic: Uint8Array): void {
-  const key = Buffer.from(topic).toString('hex')
+function keepNewest(topics: Map<string, Uint8Array>, topic: Uint8Array, kept: string | null): void {
+  const key = keyOf(topic)
   topics.delete(key)
   topics.set(key, topic)
   for (const oldest of topics.keys()) {
     if (topics.size <= MAX_TOPICS) break
-    topics.delete(oldest)
+    if (oldest !== kept) topics.delete(oldest)
   }
+}
+
+function keyOf(topic: Uint8Array): string {
+  return Buffer.from(topic).toString('hex')
 }
 
 function portOf(data: unknown): number | null {

@@ -31,8 +31,8 @@ export interface GateIdentity {
   view(): MembershipView
   /** Are the channels behind the gate ready? Until then no peer passes. */
   isReady(): boolean
-  /** Are all slots taken? Then members are refused as well. */
-  isFull(): boolean
+  /** Are all slots taken for a peer? Then members are refused as well. */
+  isFull(peer: NodeId): boolean
   /** Own chain, leaf first; null until the certificate arrives. */
   chain(): CertificateChain | null
   /** A peer that knows the mesh gave this node its certificate; the chain is not checked yet. */
@@ -220,7 +220,7 @@ export class Gate {
     const verdict = this.#judge(identity)
     if (verdict.verdict === 'refuse') return this.#refuse(verdict)
     if (verdict.verdict === 'wait') return
-    if (identity.isFull()) return this.#refuse(FULL)
+    if (identity.isFull(this.peer)) return this.#refuse(FULL)
     this.#ownVerdict = verdict.certificate
     this.#send({ type: 'passed' })
   }

@@ -10,7 +10,7 @@ import { type FoundCopies, RunningCopies } from '../../../domain/membership/runn
 import type { MembershipView, SignedCertificate } from '../../../domain/membership/types.js'
 import { isActive, isRevoked } from '../../../domain/membership/view.js'
 import type { AuditEvent } from '../../../ports/audit.js'
-import type { Link, LinkPath } from '../../../ports/mesh.js'
+import type { LinkPath } from '../../../ports/mesh.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
 import { STREAM_TIMEOUT_MS } from '../network/network.js'
 import type { OpenStreams } from '../pairing/pairing-swarm.js'
@@ -23,6 +23,8 @@ import type { PeerStream } from './peer-stream.js'
 
 /** Milliseconds that a cut stream may take to flush its output. */
 const LINGER_MS = 250
+/** The same for one that a better one replaces: messages are on their way in it. */
+const REPLACED_LINGER_MS = 1000
 
 /** A peer's data from its gate, and the multiplexer of its stream. */
 export interface ShownAtGate {
@@ -137,16 +139,23 @@ export class GatedStreams implements OpenStreams {
     this.#toGate({ stream, peer, isMember, guard: null, gate: null, session: null })
   }
 
-  /** Ends the stream after its output is sent, or after 250 ms. */
-  end(stream: NoiseStream): void {
+  /** Ends the stream after its output is sent, or after a while. */
+  end(stream: NoiseStream, lingerMs = LINGER_MS): void {
     stream.end()
-    this.#deps.clock.after(LINGER_MS, () => stream.destroy())
+    this.#deps.clock.after(lingerMs, () => stream.destroy())
   }
 
-  /** A link opened: those of worse paths to its peer end, once their output is sent. */
-  endWorse({ peer, path }: Pick<Link, 'peer' | 'path'>): void {
-    for (const { peer: other, session, stream } of this.#all)
-      if (other === peer && session !== null && rankOf(session.link.path) > rankOf(path)) this.end(stream)
+  /** A link to the peer opened: those of worse paths than the best end, once their output is sent. */
+  endWorse(peer: NodeId): void {
+    const open = this.all().flatMap(({ peer: other, stream, session }) =>
+      other === peer && session?.link.closed === false ? [{ stream, link: session.link }] : []
+    )
+    const best = Math.min(...open.map(({ link }) => rankOf(link.path)))
+    for (const { stream, link } of open.filter((one) => rankOf(one.link.path) > best)) {
+      // Else it would write further messages into the ended stream, where they are lost.
+      link.retire()
+      this.end(stream, REPLACED_LINGER_MS)
+    }
   }
 
   /** The peer broke the protocol: its data is lost, so the stream ends at once. */

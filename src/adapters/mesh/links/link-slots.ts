@@ -1,3 +1,4 @@
+import type { NodeId } from '../../../kit/ids.js'
 import type { Link } from '../../../ports/mesh.js'
 import type { GateRefusal } from './hello.js'
 import type { PeerStream } from './peer-stream.js'
@@ -15,7 +16,10 @@ export interface LinkSlotsDeps {
   rest(stream: PeerStream): void
 }
 
-/** The slots of this node for links to members. An idle link gives up its slot for a new one. */
+/**
+ * The slots of this node for linked members. An idle link gives up its slot for a new one; a further link to a linked
+ * member, over a better path, needs none.
+ */
 export class LinkSlots {
   /** The number of slots. */
   readonly count: number
@@ -26,14 +30,14 @@ export class LinkSlots {
     this.#deps = deps
   }
 
-  /** Is a slot free for another link, or can one be freed? */
-  isFree(): boolean {
-    return !this.#isFull() || this.#spare() !== undefined
+  /** Is a slot free for a link to the peer, or can one be freed? */
+  isFree(peer: NodeId): boolean {
+    return !this.#isFull(peer) || this.#spare() !== undefined
   }
 
   /** Frees a slot, now. False: every link is in use. */
-  free(): boolean {
-    if (!this.#isFull()) return true
+  free(peer: NodeId): boolean {
+    if (!this.#isFull(peer)) return true
     const spare = this.#spare()
     if (spare === undefined) return false
     spare.gate?.dismiss(IDLE)
@@ -41,8 +45,10 @@ export class LinkSlots {
     return true
   }
 
-  #isFull(): boolean {
-    return this.#deps.streams().filter(({ session }) => session !== null && !session.link.closed).length >= this.count
+  #isFull(peer: NodeId): boolean {
+    const open = this.#deps.streams().filter(({ session }) => session !== null && !session.link.closed)
+    const linked = new Set(open.map((one) => one.peer))
+    return linked.size >= this.count && !linked.has(peer)
   }
 
   #spare(): PeerStream | undefined {

@@ -144,8 +144,14 @@ export class StreamLink implements Link {
 
   /** Takes nothing more to send: another link needs the slot. Data that the peer has sent is still read. */
   rest(): void {
-    this.#isClosed = true
     this.#isResting = true
+    this.retire()
+  }
+
+  /** The same, since a better link to the peer takes over. */
+  retire(): void {
+    this.#flush()
+    this.#isClosed = true
     this.#wake()
   }
 

@@ -133,7 +133,7 @@ export class PeerLinks implements Links, OpenStreams {
   async dial(peer: NodeId, timeoutMs: number): Promise<Link> {
     const open = this.#linkTo(peer)
     if (open !== null) return open
-    if (!this.#slots.isFree())
+    if (!this.#slots.isFree(peer))
       throw new NodeError('PEER_OFFLINE', 'all places for links of this node are taken', { data: { peer } })
     const { transport } = this.#deps
     const opened = this.#dials.wait(peer, timeoutMs)
@@ -222,7 +222,7 @@ export class PeerLinks implements Links, OpenStreams {
     return {
       ...this.#binding.identity,
       isReady: () => this.#handlers !== null,
-      isFull: () => !this.#slots.isFree(),
+      isFull: (peer) => !this.#slots.isFree(peer),
       onRefused: (refusal, peer) => this.#onMessage(refusal, peer)
     }
   }
@@ -232,7 +232,7 @@ export class PeerLinks implements Links, OpenStreams {
     const handlers = this.#handlers
     if (this.#isClosing || binding === null || handlers === null) return one.stream.destroy()
     // Its slot was free when it was judged.
-    if (!this.#slots.free()) {
+    if (!this.#slots.free(one.peer)) {
       one.gate?.dismiss(FULL)
       return this.#gated.end(one.stream)
     }
@@ -273,7 +273,7 @@ export class PeerLinks implements Links, OpenStreams {
     telemetry.count('links_opened')
     this.#keeper?.connected(peer)
     handlers.onOpen(link)
-    this.#gated.endWorse(link)
+    this.#gated.endWorse(peer)
     this.#dials.opened(link)
     binding.onLink(relay)
   }

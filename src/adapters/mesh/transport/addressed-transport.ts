@@ -1,5 +1,6 @@
 import NoiseSecretStream from '@hyperswarm/secret-stream'
 import type { KeyPair, NoiseStream } from 'hyperswarm'
+import { BoundedMap } from '../../../kit/bounded.js'
 import type { Clock } from '../../../kit/clock.js'
 import { messageOf } from '../../../kit/errors.js'
 import { keyToText, type NodeId } from '../../../kit/ids.js'
@@ -19,7 +20,8 @@ const MAX_HANDSHAKES = 32
 const FIRST_MESSAGE_BYTES = 262_144
 /** Addresses of one peer that are tried at once, at most. */
 const MAX_ADDRESSES = 10
-
+/** Own addresses of peers whose fault is remembered, at most: each new link may add one. */
+const MAX_FAULTS = 1280
 /** Addresses at which nodes were found that are remembered, at most. */
 const MAX_MET = 64
 
@@ -98,9 +100,9 @@ export class AddressedTransport implements StreamTransport {
   readonly #viaDials: Redial[] = []
   readonly #handshakes = new Set<PeerBytes>()
   /** Of the last dial of each own address of a peer. */
-  readonly #faults = new Map<string, string>()
+  readonly #faults = new BoundedMap<string, string>(MAX_FAULTS)
   /** The node at each found address; null while it is dialled. */
-  readonly #met = new Map<string, NodeId | null>()
+  readonly #met = new BoundedMap<string, NodeId | null>(MAX_MET)
   readonly #closing = new AbortController()
   #isClosed = false
   #handler: (stream: NoiseStream) => void = () => {}
@@ -181,10 +183,6 @@ export class AddressedTransport implements StreamTransport {
     const known = this.#met.get(address)
     const isDone = known !== undefined && (known === null || this.#streams.has(known) || this.#isLinked(known))
     if (this.#isClosed || isDone) return
-    for (const oldest of this.#met.keys()) {
-      if (this.#met.size < MAX_MET) break
-      this.#met.delete(oldest)
-    }
     this.#met.set(address, null)
     const { peer } = await this.#open(address, { peer: null, signal: this.#closing.signal, isForeign: false })
     if (peer === null) this.#met.delete(address)
@@ -202,7 +200,7 @@ export class AddressedTransport implements StreamTransport {
       const isOwn = own.includes(address)
       const { stream, fault } = await this.#open(address, { ...dial, isForeign: !this.#deps.isLocal && !isOwn })
       if (fault === null) this.#faults.delete(address)
-      else if (isOwn && !race.signal.aborted) this.#faults.set(address, fault)
+      else if (isOwn && !race.signal.aborted) this.#faults.setNewest(address, fault)
       return stream
     })
     // At once: an address may be one of a network that is not here, and never answer.
@@ -228,8 +226,9 @@ export class AddressedTransport implements StreamTransport {
       if (stream === null) return failed('the program that answers there is no node')
       const peer = keyToText(stream.remotePublicKey)
       const fault = this.#dialFault(peer, wanted)
-      // Another address of it was faster.
-      const isSecond = this.#streams.get(peer)?.isInitiator === true
+      // Another address of it was faster, or this one was found and the peer is here already.
+      const former = this.#streams.get(peer)
+      const isSecond = former !== undefined && (former.isInitiator || wanted === null)
       if (fault === null && !isSecond && !this.#isLinked(peer) && this.#opened(peer, stream))
         return { stream, peer, fault: null }
       stream.destroy()
@@ -259,8 +258,10 @@ export class AddressedTransport implements StreamTransport {
   async #isUsed(stream: NoiseStream, bytes: PeerBytes): Promise<boolean> {
     const peer = keyToText(stream.remotePublicKey)
     if (peer === this.#nodeId || !this.#admits(peer, 'in')) return false
-    // A peer that looked for another node here ends the new stream, and still uses the former.
-    return this.#streams.get(peer)?.isInitiator !== false || (await hasSpoken(stream, bytes, this.#deps.clock))
+    const former = this.#streams.get(peer)
+    if (former === undefined || (former.isInitiator && !this.#isKept(peer, stream))) return true
+    // A peer that looked for another node, or for any, ends the new stream, and still uses the former.
+    return await hasSpoken(stream, bytes, this.#deps.clock)
   }
 
   /** The stream after its handshake; null when it failed or took too long. `signal`: of a dialled one, ends it. */
@@ -280,7 +281,8 @@ export class AddressedTransport implements StreamTransport {
 
   /** Keeps one stream to a peer; false: not this one. */
   #opened(peer: NodeId, stream: NoiseStream): boolean {
-    if (this.#isClosed) return false
+    // One that has ended would stay in the table for ever: its end is not reported again.
+    if (this.#isClosed || stream.destroying) return false
     const former = this.#streams.get(peer)
     // A peer that opens another one has lost the former. Of two that each end opened, both ends keep the same one.
     if (former !== undefined && former.isInitiator !== stream.isInitiator && !this.#isKept(peer, stream)) return false

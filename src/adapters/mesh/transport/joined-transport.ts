@@ -112,7 +112,8 @@ export class JoinedTransport implements StreamTransport {
     for (const [rank, { transport, delayMs }] of this.#parts.entries()) {
       if (rank < first) continue
       const dial = (): void => {
-        if (this.#best(peer) > rank) transport.dial(peer)
+        // Also that of the best stream, which may be the peer's: once it ends, this end dials too.
+        if (this.#best(peer) >= rank) transport.dial(peer)
       }
       if (delayMs === 0) dial()
       else timers.push(this.#clock.after(delayMs, dial))

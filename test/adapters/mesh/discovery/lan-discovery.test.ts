@@ -111,6 +111,7 @@ test('of many topics the newest are announced; without a port none is; after the
   for (let n = 0; n < 2 * MAX_TOPICS; n++) lan.join(new Uint8Array(32).fill(n + 2), { server: true, client: false })
   const tags = socket.sent.at(-1)?.find(({ type }) => type === 'TXT')?.data as string[]
   t.is(tags.length, MAX_TOPICS)
+  t.is(tags[0], `t=${lanTag(TOPIC, lanWindow(clock.now()))}`, 'that of members stays')
   t.is(tags.at(-1), `t=${lanTag(new Uint8Array(32).fill(2 * MAX_TOPICS + 1), lanWindow(clock.now()))}`)
   t.is((await opened(null)).socket.sent.length, 0)
   lan.close()
@@ -119,4 +120,34 @@ test('of many topics the newest are announced; without a port none is; after the
   socket.hears('response', records([lanTag(TOPIC, lanWindow(clock.now()))]))
   lan.join(TOPIC)
   t.alike([socket.sent.length, found.length, clock.pending, socket.isDestroyed], [sent, 0, 0, true])
+})
+
+test('a liar that sends many records keeps no record of another machine from being dialled', async (t) => {
+  const { clock, socket, found } = await opened()
+  const tag = lanTag(TOPIC, lanWindow(clock.now()))
+  for (let port = 1; port <= 100; port++) socket.hears('response', records([tag], port), '10.0.0.66')
+  socket.hears('response', records([tag]), '10.0.0.7')
+  t.is(found.at(-1), '10.0.0.7:7000')
+})
+
+test('a machine that has no network at first is found once it has one, and its fault is reported once', async (t) => {
+  const [clock, socket] = [new ManualClock(), new FakeSocket()]
+  let hasNetwork = false
+  const open = async () => {
+    if (!hasNetwork) throw new Error('no network')
+    return [socket] as never
+  }
+  const faults: string[] = []
+  const lan = new LanDiscovery({ clock, port: 7422, open, onFault: (reason) => void faults.push(reason) })
+  lan.look()
+  lan.join(TOPIC)
+  await new Promise(setImmediate)
+  lan.look()
+  await new Promise(setImmediate)
+  t.alike([faults, socket.sent.length], [['no network'], 0])
+  hasNetwork = true
+  lan.look()
+  await new Promise(setImmediate)
+  t.alike([faults.length, socket.sent.length, socket.questions], [1, 1, 1])
+  lan.close()
 })

@@ -40,7 +40,7 @@ test('a slot is free as long as fewer links are open than there are slots; stran
     ],
     'a'
   )
-  t.ok(slots.isFree() && slots.free())
+  t.ok(slots.isFree('d') && slots.free('d'))
   t.alike(calls, [], 'no link ends for it')
 })
 
@@ -52,9 +52,9 @@ test('when all slots are taken an idle link gives up its slot, and its peer gets
     ],
     'b'
   )
-  t.ok(slots.isFree())
+  t.ok(slots.isFree('c'))
   t.alike(calls, [], 'to ask ends nothing')
-  t.ok(slots.free())
+  t.ok(slots.free('c'))
   t.alike(calls, ['b gets OVERLOADED', 'b rests'])
 })
 
@@ -66,6 +66,26 @@ test('when all links are in use no slot is free', (t) => {
     ],
     null
   )
-  t.absent(slots.isFree() || slots.free())
+  t.absent(slots.isFree('c') || slots.free('c'))
   t.alike(calls, [])
+})
+
+test('a further link to a linked peer needs no slot, and two links to one peer take one', (t) => {
+  const { slots, calls } = slotsOf(
+    [
+      ['a', 'open'],
+      ['b', 'open']
+    ],
+    null
+  )
+  t.ok(slots.isFree('b') && slots.free('b'))
+  const twice = slotsOf(
+    [
+      ['a', 'open'],
+      ['a', 'open']
+    ],
+    null
+  )
+  t.ok(twice.slots.isFree('c') && twice.slots.free('c'))
+  t.alike([calls, twice.calls], [[], []])
 })

@@ -108,6 +108,36 @@ test('a transport that stopped for a better one dials again once no stream is le
   }
 })
 
+test('a peer that is dialled while a stream of its own is open is dialled by the same transport when that stream ends', async (t) => {
+  const net = new MemoryNet()
+  const [own, other] = [crypto.keyPair(), crypto.keyPair()]
+  const transport = new JoinedTransport(parts(net.open(own), new MemoryNet().open(own)), systemClock())
+  const answering = net.open(other)
+  t.teardown(() => Promise.all([transport, answering].map((one) => one.close())))
+  answering.onStream((stream) => void stream.on('error', () => {}))
+  const seen: NoiseStream[] = []
+  let onSeen = (): void => {}
+  transport.onStream((stream) => {
+    stream.on('error', () => {})
+    seen.push(stream)
+    onSeen()
+  })
+  const next = (): Promise<void> => new Promise((resolve) => (onSeen = resolve))
+  await Promise.all([transport.listen(new Uint8Array(32).fill(2)), answering.listen(TOPIC)])
+  const first = next()
+  answering.dial(keyToText(own.publicKey))
+  await first
+  answering.undial(keyToText(own.publicKey))
+  transport.dial(keyToText(other.publicKey))
+  const second = next()
+  seen[0]?.destroy()
+  await second
+  t.alike(
+    seen.map(({ isInitiator }) => isInitiator),
+    [false, true]
+  )
+})
+
 test('a closed transport dials no peer whose stream it ended, and no timer is left', async (t) => {
   const clock = new ManualClock()
   const net = new MemoryNet()
