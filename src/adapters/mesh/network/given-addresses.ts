@@ -43,7 +43,11 @@ export class StoredAddresses implements GivenAddresses {
     if (known.includes(address)) return false
     if (known.length >= MAX_GIVEN || (known.length === 0 && this.#peers.size >= MAX_GIVEN_PEERS))
       throw new NodeError('OVERLOADED', `at most ${MAX_GIVEN} addresses of ${MAX_GIVEN_PEERS} nodes are kept`, {
-        next: ['a2a-node peers remove <peer> --address <host:port>']
+        retryable: false,
+        next: [
+          known.length === 0 ? 'a2a-node peers --all' : `a2a-node peers show ${peer}`,
+          'a2a-node peers remove <peer> --address <host:port>'
+        ]
       })
     await this.#set(peer, [...known, address])
     return true
