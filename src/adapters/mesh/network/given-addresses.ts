@@ -64,10 +64,20 @@ export class StoredAddresses implements GivenAddresses {
   }
 
   async #set(peer: NodeId, addresses: readonly string[]): Promise<void> {
+    const former = this.of(peer)
+    this.#keep(peer, addresses)
+    try {
+      await this.#store.write(DOCUMENT, Object.fromEntries(this.#peers))
+    } catch (error) {
+      this.#keep(peer, former)
+      throw error
+    }
+  }
+
+  #keep(peer: NodeId, addresses: readonly string[]): void {
     const next = new Map(this.#peers).set(peer, addresses)
     if (addresses.length === 0) next.delete(peer)
     this.#peers = next
-    await this.#store.write(DOCUMENT, Object.fromEntries(next))
   }
 }
 
