@@ -123,7 +123,9 @@ export interface FakeNodeOptions {
   /** Text of a policy file. */
   readonly policy?: string
   /** What it is made of in place of the world's clock, an even chance and a compiler of its own. */
-  readonly parts?: Partial<Pick<NodeDeps, 'clock' | 'chance' | 'compileSchema' | 'lastFault' | 'reach'>>
+  readonly parts?: Partial<
+    Pick<NodeDeps, 'clock' | 'chance' | 'compileSchema' | 'givenAddresses' | 'lastFault' | 'reach'>
+  >
   /** What its API shows of push notifications. Default: it sends none. */
   readonly push?: () => PushAdmin | null
   /** The contexts of its API. Default: it has no gateway. */
@@ -217,7 +219,7 @@ export class World {
       store,
       membership,
       links,
-      givenAddresses: memoryAddresses(),
+      givenAddresses: parts.givenAddresses ?? memoryAddresses(),
       log: log.of(node),
       pairing: {
         create: ({ tier, admin, uses, ttlMs, sandboxId }) => {

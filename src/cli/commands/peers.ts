@@ -117,7 +117,7 @@ function printPeer(output: Output, peer: PeerDetail): void {
 }
 
 /** An address of `peers add`, with the fault of its last dial. */
-function addressFact({ address, fault }: NonNullable<PeerDetail['addresses']>[number]): [string, Cell] {
+export function addressFact({ address, fault }: NonNullable<PeerDetail['addresses']>[number]): [string, Cell] {
   return ['address', fault === null ? address : { text: `${address}: ${shown(fault, 200)}`, style: 'yellow' }]
 }
 
@@ -189,7 +189,7 @@ async function changeAddress(
 ): Promise<number> {
   const address = textOption(options, 'address')
   if (address === undefined)
-    throw new NodeError('USAGE', '--address is missing: host:port', {
+    throw new NodeError('USAGE', `--address is missing: host:port${remove ? ' of peers add' : ''}`, {
       next: [
         remove
           ? `a2a-node peers show ${shellWord(peer)}`

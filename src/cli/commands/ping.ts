@@ -2,7 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { MAX_PINGS } from '../../adapters/control/terms.js'
 import { asNodeError, NodeError } from '../../kit/errors.js'
 import { shortId } from '../../kit/ids.js'
-import { shown } from '../../kit/text.js'
+import { isRecord } from '../../kit/json.js'
+import { shellWord, shown } from '../../kit/text.js'
 import { formatDuration } from '../../kit/units.js'
 import type { Calls } from '../../ports/node-api.js'
 import type { Action, CommandContext } from '../context.js'
@@ -60,14 +61,23 @@ async function pingUntilDirect(context: CommandContext, peer: string, limitMs: n
     noted = state
     if (!isDirect(last)) await delay(Math.max(0, Math.min(EVERY_MS, leftMs())))
   } while (!isDirect(last) && leftMs() > 0)
-  if (last instanceof NodeError) throw last
+  if (last instanceof NodeError) throw isRelayed(last) ? stillRelayed(last, peer) : last
   const direct = isDirect(last)
   if (output.json) output.object('ping@1', { ...shapeOf(last), direct })
   else output.print(`${headOf(context, last)}, ${rttText(last.rttMs[0] ?? null)}`)
   if (direct) return EXIT.ok
   output.note(`the path stayed ${last.path} for ${formatDuration(limitMs)}`)
-  output.note(`  try: ${output.hint(`a2a-node doctor ${last.peer.name}`)}`)
+  output.note(`  try: ${output.hint(`a2a-node doctor ${shellWord(last.peer.name)}`)}`)
   return EXIT.timedOut
+}
+
+/** Is a peer without a link reached by way of another one? */
+function isRelayed({ data }: NodeError): boolean {
+  return isRecord(data) && data['path'] === 'relayed'
+}
+
+function stillRelayed({ message, data }: NodeError, peer: string): NodeError {
+  return new NodeError('TIMEOUT', message, { data, next: [`a2a-node doctor ${shellWord(peer)}`] })
 }
 
 /** The error of a peer that may be reached later is a result. */

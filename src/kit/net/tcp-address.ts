@@ -6,13 +6,18 @@ export interface TcpAddress {
   readonly port: number
 }
 
+/** Digits and dots alone are an IPv4 address, or a mistake. */
+const NAME = /^(?:(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)|.*[^\d.].*)$/
+const IPV6 = /:.*:/
+
 /** The parts of `host:port`, IPv6 in brackets; null for any other text. */
 export function parseTcpAddress(text: string): TcpAddress | null {
   const match = /^(?:([A-Za-z0-9._-]{1,253})|\[([0-9A-Fa-f:.]{2,45})\]):(\d{1,5})$/.exec(text.trim())
   const [, name, ipv6, digits] = match ?? []
   const host = (name ?? ipv6)?.toLowerCase()
   const port = Number(digits)
-  return host === undefined || port < 1 || port > 65_535 ? null : { host, port }
+  if (host === undefined || !(ipv6 === undefined ? NAME : IPV6).test(host)) return null
+  return port < 1 || port > 65_535 ? null : { host, port }
 }
 
 /** The text of an address: `host:port`, IPv6 in brackets. */

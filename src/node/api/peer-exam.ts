@@ -91,9 +91,14 @@ function linkVerdict({ name, revoked, path, rttMs, sight, relayedBy }: Examined)
 }
 
 /** The verdict on a member that is not reached. */
-function offlineVerdict({ name, reach, sight }: Examined): PeerExam['verdict'] {
+function offlineVerdict({ name, reach, sight, addresses = [] }: Examined): PeerExam['verdict'] {
   const there = `   # on the machine of ${name}`
-  const bad = (text: string, next: string): PeerExam['verdict'] => ({ ok: false, text: `${name} ${text}`, next })
+  const tried = addresses.flatMap(({ address, fault }) => (fault === null ? [] : [`; ${address}: ${fault}`])).join('')
+  const bad = (text: string, next: string): PeerExam['verdict'] => ({
+    ok: false,
+    text: `${name} ${text}${tried}`,
+    next
+  })
   if (reach?.dht?.state === 'silent')
     return bad('is not found, since no node of the DHT answers here', 'a2a-node status')
   const { isAnnounced = null, udp = null } = sight ?? {}

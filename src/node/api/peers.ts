@@ -243,7 +243,8 @@ export async function pingPeer(
   nodeId: NodeId,
   { count, timeoutMs }: { readonly count: number; readonly timeoutMs?: number | undefined }
 ): Promise<Calls['peers.ping']['result']> {
-  if (nodeId === node.deps.membership.nodeId) throw new NodeError('USAGE', 'that is this node itself')
+  if (nodeId === node.deps.membership.nodeId)
+    throw new NodeError('USAGE', 'that is this node itself', { next: ['a2a-node peers'] })
   refuseRevoked(node, nodeId)
   const rttMs: number[] = []
   const { clock } = node.deps
@@ -258,7 +259,7 @@ export async function pingPeer(
     return { peer: node.directory.ref(nodeId), path: link.path, rttMs }
   } catch (error) {
     const { code, message, data } = asNodeError(error)
-    if (code === 'PEER_OFFLINE') throw (await relayedOnly(node, nodeId, error)) ?? error
+    if (code === 'PEER_OFFLINE') throw await unlinked(node, nodeId, asNodeError(error))
     if (code !== 'TIMEOUT') throw error
     const { name } = node.directory.ref(nodeId)
     throw new NodeError(
@@ -273,19 +274,26 @@ export async function pingPeer(
   }
 }
 
-/** The error for a peer that is reached by relay only, as pings are not relayed; null for an unreachable one. */
-async function relayedOnly(
+/** The error for a peer without a link: pings are not relayed. `data.path` is `relayed` when its messages are. */
+async function unlinked(
   { directory, presence, routes }: PeersApiDeps,
   nodeId: NodeId,
-  cause: unknown
-): Promise<NodeError | null> {
+  cause: NodeError
+): Promise<NodeError> {
   const via = (await routes.confirm(nodeId)) ? routes.next(nodeId) : null
-  if (via === null && !presence.isOnline(nodeId)) return null
+  const { name } = directory.ref(nodeId)
+  if (via === null && !presence.isOnline(nodeId))
+    return new NodeError('PEER_OFFLINE', `no link to ${name}: ${cause.message}`, {
+      data: cause.data,
+      next: [`a2a-node doctor ${shellWord(name)}`],
+      cause
+    })
   const by =
     via === null
       ? 'another had one to it within the last minute (relayed), but none carries anything to it now'
       : `it is reached by way of ${directory.ref(via).name} (relayed), which carries messages but no pings`
-  return new NodeError('PEER_OFFLINE', `${directory.ref(nodeId).name} has no direct link; ${by}`, {
+  return new NodeError('PEER_OFFLINE', `${name} has no direct link; ${by}`, {
+    ...(via === null ? {} : { data: { path: 'relayed' } }),
     next: via === null ? ['a2a-node peers'] : ['a2a-node agents --remote', 'a2a-node call <agent> <capability> <json>'],
     cause
   })
@@ -378,7 +386,7 @@ function mayChange(node: PeersApiDeps, nodeId: NodeId): void {
 }
 
 /** @throws NodeError REVOKED for a revoked node. */
-function refuseRevoked(node: PeersApiDeps, nodeId: NodeId): void {
+export function refuseRevoked(node: PeersApiDeps, nodeId: NodeId): void {
   if ((node.deps.log.view().members.get(nodeId)?.revoked ?? null) === null) return
   const { name } = node.directory.ref(nodeId)
   throw new NodeError('REVOKED', `${name} was put out of the mesh for good; an invite lets it in with a new home`, {

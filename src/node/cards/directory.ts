@@ -3,6 +3,7 @@ import { shortId } from '../../kit/ids.js'
 import type { NodeId } from '../../kit/ids.js'
 import { NODE_NAME } from '../../kit/names/rule.js'
 import { safeName } from '../../kit/names/safe-name.js'
+import { MIN_ID_CHARACTERS } from '../../kit/resolve-id.js'
 import { shown } from '../../kit/text.js'
 import { type AgentAddress, parseAddress } from '../../domain/card/card.js'
 import type { AgentRegistry, RegisteredCard } from '../../domain/card/registry.js'
@@ -139,7 +140,9 @@ export class Directory {
     const found = resolveNode(text, this.nodes())
     if (found.kind === 'found') return found.value
     if (found.kind === 'ambiguous') throw ambiguous(text, found.candidates, 'a2a-node peers --all')
-    throw notFound('PEER_NOT_FOUND', `no node "${shown(text)}" in the mesh`, found.nearest)
+    const isShort = text !== '' && this.nodes().some(({ id }) => id.startsWith(text))
+    const rule = isShort ? `: the beginning of an id needs at least ${MIN_ID_CHARACTERS} characters` : ''
+    throw notFound('PEER_NOT_FOUND', `no node "${shown(text)}" in the mesh${rule}`, found.nearest)
   }
 
   /**

@@ -39,6 +39,21 @@ test('ping --until-direct ends with 6 at another path, and with the error of a p
   t.is((await offline.run(['ping', 'gpu-box', '--until-direct', '-c', '3'])).code, 2)
 })
 
+test('ping --until-direct of a peer that stays relayed ends with 6 and examines it next, also by a name with a space', async (t) => {
+  const calls = {
+    'peers.ping': () => {
+      throw new NodeError('PEER_OFFLINE', 'it is reached by way of c (relayed)', { data: { path: 'relayed' } })
+    }
+  }
+  const { run } = await fakeHome(t, { calls })
+  const { code, stderr } = await run(['ping', 'my box', '--until-direct', '--timeout', '1s'])
+  t.is(code, 6, stderr)
+  t.ok(stderr.includes("doctor 'my box'"), stderr)
+  const linked = await pinged(t, 'websocket')
+  const other = await linked.run(['ping', 'my box', '--until-direct', '--timeout', '1s'])
+  t.ok(other.stderr.includes("doctor 'my box'"), other.stderr)
+})
+
 test('doctor of a peer shows what was found, with the verdict in one sentence and its next step', async (t) => {
   const { run } = await fakeHome(t, { peers: [peer('gpu-box')] })
   const { code, stdout } = await run(['doctor', 'gpu-box'])

@@ -1,6 +1,6 @@
 import test, { type Assert } from 'brittle'
 import { failsWith } from '../../support/fails.js'
-import { type FakeNode, World } from '../../support/fake-node.js'
+import { type FakeNode, memoryAddresses, World } from '../../support/fake-node.js'
 import type { PeerSight, ReachInfo } from '../../../src/ports/network/reach.js'
 import type { PeerExam } from '../../../src/ports/peer-api.js'
 
@@ -76,4 +76,15 @@ test('this node itself is examined by doctor without a peer, and only an admin e
   const [a] = [await world.member('a'), await world.member('b')]
   await failsWith(t, 'USAGE', () => a.api().call('peers.examine', { peer: 'a' }))
   await failsWith(t, 'FORBIDDEN', () => a.api({ scopes: ['read', 'send'] }).call('peers.examine', { peer: 'b' }))
+})
+
+test('the verdict on a member that is not reached names the addresses of peers add that failed', async (t) => {
+  const world = new World(t)
+  const list = () => [{ address: '10.0.0.5:7422', fault: 'connect ECONNREFUSED' }]
+  const a = await world.member('a', { parts: { givenAddresses: { ...memoryAddresses(), list } } })
+  const b = await world.member('b')
+  a.links.withoutPlace = [b.id]
+  b.links.withoutPlace = [a.id]
+  const { verdict } = await examined({ world, a })
+  t.ok(verdict.text.endsWith('; 10.0.0.5:7422: connect ECONNREFUSED'), verdict.text)
 })

@@ -43,7 +43,11 @@ export class StoredAddresses implements GivenAddresses {
     if (known.includes(address)) return false
     if (known.length >= MAX_GIVEN || (known.length === 0 && this.#peers.size >= MAX_GIVEN_PEERS))
       throw new NodeError('OVERLOADED', `at most ${MAX_GIVEN} addresses of ${MAX_GIVEN_PEERS} nodes are kept`, {
-        next: ['a2a-node peers remove <peer> --address <host:port>']
+        retryable: false,
+        next: [
+          known.length === 0 ? 'a2a-node peers --all' : `a2a-node peers show ${peer}`,
+          'a2a-node peers remove <peer> --address <host:port>'
+        ]
       })
     await this.#set(peer, [...known, address])
     return true
@@ -60,10 +64,20 @@ export class StoredAddresses implements GivenAddresses {
   }
 
   async #set(peer: NodeId, addresses: readonly string[]): Promise<void> {
+    const former = this.of(peer)
+    this.#keep(peer, addresses)
+    try {
+      await this.#store.write(DOCUMENT, Object.fromEntries(this.#peers))
+    } catch (error) {
+      this.#keep(peer, former)
+      throw error
+    }
+  }
+
+  #keep(peer: NodeId, addresses: readonly string[]): void {
     const next = new Map(this.#peers).set(peer, addresses)
     if (addresses.length === 0) next.delete(peer)
     this.#peers = next
-    await this.#store.write(DOCUMENT, Object.fromEntries(next))
   }
 }
 

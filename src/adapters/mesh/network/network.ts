@@ -245,7 +245,9 @@ function parseAddress(text: string): { host: string; port: number } {
   const match = /^([0-9.]+):(\d{1,5})$/.exec(text)
   const port = Number(match?.[2])
   if (match?.[1] === undefined || port < 1 || port > 65535) {
-    throw new NodeError('CONFIG_INVALID', `"${text}" is no IPv4 address with a port, such as 10.0.0.5:29737`)
+    throw new NodeError('CONFIG_INVALID', `"${text}" is no IPv4 address with a port, such as 10.0.0.5:29737`, {
+      next: ['a2a-node start --serve-bootstrap <IPv4 address of this machine>:29737']
+    })
   }
   return { host: match[1], port }
 }

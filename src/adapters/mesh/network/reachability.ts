@@ -269,7 +269,7 @@ export class Reachability implements NetworkState {
       : 'connect this machine to the internet, and let its UDP packets out'
     return {
       code: 'NETWORK_OFFLINE',
-      message: `no node of the public DHT answers ${this.#silentSince()} (${names.join(', ')}), so other machines do not find this one: ${cause}`,
+      message: `no node of the public DHT answers ${this.#silentSince()} (${names.join(', ')}), so other machines do not find this one, except on its LAN by mDNS: ${cause}`,
       next: isAlone ? 'ip address' : `ping -c 3 ${this.#deps.dht.bootstrapNodes[0]?.host.split('@')[0]}`
     }
   }
@@ -292,7 +292,7 @@ export class Reachability implements NetworkState {
     return {
       code: 'BOOTSTRAP_MISSING',
       message:
-        'this private network has no bootstrap node, so no other node can find this one: serve one here, then make invites anew',
+        'this private network has no bootstrap node, so no other node finds this one, except on its LAN by mDNS: serve one here, then make invites anew',
       next: `a2a-node stop && a2a-node start --serve-bootstrap ${address}:${BOOTSTRAP_PORT}`
     }
   }

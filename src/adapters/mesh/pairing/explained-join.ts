@@ -32,7 +32,7 @@ export function explainedJoin(
 function offlineJoin(error: NodeError, problem: NetworkProblem): NodeError {
   const isMissing = problem.code === 'BOOTSTRAP_MISSING'
   const message = isMissing
-    ? 'the invite is for a private network without a bootstrap node, so no node of it can be found, and this node did not join'
+    ? 'the invite is for a private network without a bootstrap node, so no node of it is found outside of its LAN, and this node did not join'
     : `${problem.message}. So this node did not join`
   const next = isMissing
     ? ['a2a-node status   # on the machine of the invite', 'a2a-node invite   # there, when it serves one']

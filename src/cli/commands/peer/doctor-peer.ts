@@ -6,14 +6,15 @@ import type { PeerExam } from '../../../ports/peer-api.js'
 import type { CommandContext } from '../../context.js'
 import { EXIT } from '../../exit-codes.js'
 import type { Style } from '../../terminal/output.js'
-import { factLines } from '../../terminal/render.js'
+import { factLines, foldedLines } from '../../terminal/render.js'
 import { rttText } from '../../words.js'
+import { addressFact } from '../peers.js'
 
 /** Clocks that differ by more are shown in yellow, in milliseconds. */
 const SKEW_MS = 120_000
 
 const FAULTS: Readonly<Record<NonNullable<DialEnd['fault']>, string>> = {
-  'not-found': 'its key is announced nowhere',
+  'not-found': 'the last dial did not find its key',
   silent: 'announced, and does not answer',
   'not-punched': 'found, and no packet passes directly',
   failed: 'the dial failed'
@@ -28,9 +29,10 @@ export async function doctorPeer({ output, api }: CommandContext, peer: string):
   else {
     output.print(`${output.paint('bold', shown(exam.name))} (${shortId(exam.id)})`)
     for (const line of factLines(output, factsOf(exam))) output.print(line)
-    output.print(
-      `${output.paint(verdict.ok ? 'green' : 'red', verdict.ok ? 'ok:' : 'fault:')} ${shown(verdict.text, 500)}`
-    )
+    const word = verdict.ok ? 'ok:' : 'fault:'
+    const head = `${output.paint(verdict.ok ? 'green' : 'red', word)} `
+    for (const line of foldedLines(output, shown(verdict.text, 1000), { head, column: word.length + 1 }))
+      output.print(line)
     output.print(`  try: ${shown(next, 500)}`)
   }
   return verdict.ok ? EXIT.ok : EXIT.failed
@@ -55,10 +57,13 @@ function factsOf(exam: PeerExam): Fact[] {
         ] as const)),
     ['path', pathText(exam)],
     ...(sight === null || sight.udp === null ? [] : [['udp', udpText(sight.udp)] as const]),
+    ...(exam.addresses ?? []).map(addressFact),
     ...(sight?.webSockets ?? []).map(({ url, fault }) => ['websocket', `${url}: ${fault ?? 'answers'}`] as const),
     ['clock', clockFact(sight?.clockAheadMs ?? null)],
     ['version', `${version ?? 'not known'} there, ${ownVersion} here`],
-    ['policy', agents.length === 0 ? 'no agent here' : `its requests here: ${agents.join('; ')}`],
+    ...(revoked === null
+      ? [['policy', agents.length === 0 ? 'no agent here' : `its requests here: ${agents.join('; ')}`] as const]
+      : []),
     ['seen', lastSeenAt ?? 'never'],
     ...(reach?.dht?.state === 'silent'
       ? [['here', { text: 'no node of the DHT answers', style: 'yellow' as const }] as const]

@@ -35,3 +35,15 @@ test('a stored document of another shape gives no address that cannot be one', a
   const book = await StoredAddresses.open(store, () => null)
   t.alike([book.of('p'), book.of('q')], [['a:1', 'a:2'], []])
 })
+
+test('an address that could not be stored is none, and can be added again', async (t) => {
+  const store = new FakeStore()
+  const book = await StoredAddresses.open(store, () => null)
+  const write = store.write.bind(store)
+  store.write = () => Promise.reject(new Error('the disk is full'))
+  await t.exception(book.add('p', 'a:1'), /the disk is full/)
+  t.alike(book.of('p'), [])
+  store.write = write
+  t.ok(await book.add('p', 'a:1'))
+  t.alike((await StoredAddresses.open(store, () => null)).of('p'), ['a:1'])
+})

@@ -98,7 +98,8 @@ test('private: a port in use is PORT_IN_USE, an address that is none CONFIG_INVA
     open(t, { kind: 'private', serveBootstrap: `127.0.0.1:${port}` })
   )
   t.ok(error.message.includes(String(port)))
-  for (const address of ['10.0.0.5', '10.0.0.5:0', '10.0.0.5:99999', 'host name:1']) {
-    await failsWith(t, 'CONFIG_INVALID', () => open(t, { kind: 'private', serveBootstrap: address }))
+  for (const address of ['10.0.0.5', '10.0.0.5:0', '10.0.0.5:99999', 'host name:1', '[::1]:29737']) {
+    const { next } = await failsWith(t, 'CONFIG_INVALID', () => open(t, { kind: 'private', serveBootstrap: address }))
+    t.alike(next, ['a2a-node start --serve-bootstrap <IPv4 address of this machine>:29737'])
   }
 })

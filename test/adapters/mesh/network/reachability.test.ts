@@ -185,6 +185,7 @@ test('a private network without a bootstrap node is a problem at once, with the 
   const [problem] = network.problems()
   t.is(problem?.code, 'BOOTSTRAP_MISSING')
   t.is(problem?.next, 'a2a-node stop && a2a-node start --serve-bootstrap 10.0.0.9:29737')
+  t.ok(problem?.message.includes('except on its LAN by mDNS'), problem?.message)
 })
 
 test('the network of one machine is never asked, nor is one that is closed', async (t) => {
