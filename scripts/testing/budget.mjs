@@ -8,8 +8,14 @@ export const BUDGET_S = 20
 /** Seconds of one slow proof. */
 export const PROOF_BUDGET_S = 180
 
-/** Files that need longer, in seconds: none at present. */
-export const LONGER = {}
+/** Files that need longer, in seconds: alone on an idle machine they take 21 to 28. */
+export const LONGER = {
+  'test/adapters/mcp/imported/imported-servers.test.ts': 40,
+  'test/cli/timeout-option.test.ts': 40,
+  'test/e2e/documents-cli.test.ts': 40,
+  'test/e2e/policy.test.ts': 40,
+  'test/e2e/start-flags.test.ts': 40
+}
 
 /** CPU milliseconds of `probe` on the machine that the budgets were measured on. */
 const REFERENCE_MS = 15

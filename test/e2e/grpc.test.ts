@@ -79,7 +79,7 @@ test('the official client uses every method for tasks over gRPC, for an agent of
   await other.stop()
 })
 
-test('settings above 1 MiB hold for messages over gRPC, and the bound of output for what comes back', async (t) => {
+test('settings above 1 MiB hold for messages over gRPC, and the bound of output holds for answers', async (t) => {
   const mesh = await localMesh(t)
   const home = await mesh.dir()
   fs.writeFileSync(

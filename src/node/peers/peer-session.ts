@@ -61,7 +61,8 @@ export class PeerSession {
 
   /** The channel over the newest link that takes messages, else over the newest; null without one. */
   get newest(): LinkChannel | null {
-    return this.#channels.findLast(({ link }) => !link.closed) ?? this.#channels.at(-1) ?? null
+    const last = this.#channels.at(-1) ?? null
+    return this.#channels.length < 2 ? last : (this.#channels.findLast(({ link }) => !link.closed) ?? last)
   }
 
   /** When its newest link opened, or was last used. Monotonic milliseconds. */
