@@ -182,7 +182,7 @@ export const CARE_MUTANTS = [
     file: 'src/adapters/mesh/cores/writer-cores.ts',
     find: "core.on('conflict', () => this.#onForked(key))",
     put: "core.on('close', () => this.#forked.delete(key))",
-    test: 'adapters/mesh/log/quarantine',
+    test: 'adapters/mesh/log/quarantine.prove',
     title: FORKED
   },
   {
@@ -190,7 +190,7 @@ export const CARE_MUTANTS = [
     file: 'src/adapters/mesh/log/quarantine.ts',
     find: 'member.revoked !== null || !this.has(nodeId)',
     put: 'member.revoked !== null || this.has(nodeId)',
-    test: 'adapters/mesh/log/quarantine',
+    test: 'adapters/mesh/log/quarantine.prove',
     title: FORKED
   },
   {
@@ -198,7 +198,7 @@ export const CARE_MUTANTS = [
     file: 'src/adapters/mesh/cores/writer-cores.ts',
     find: 'peer.remoteLength <= core.length',
     put: 'peer.remoteLength < core.length',
-    test: 'adapters/mesh/log/quarantine',
+    test: 'adapters/mesh/log/quarantine.prove',
     title: EQUAL
   },
   {
@@ -214,7 +214,7 @@ export const CARE_MUTANTS = [
     file: 'src/adapters/mesh/log/signed-view.ts',
     find: 'return !isSame',
     put: 'return isSame && length < 0',
-    test: 'adapters/mesh/log/quarantine',
+    test: 'adapters/mesh/log/quarantine.prove',
     title: EQUAL
   },
   {

@@ -356,7 +356,7 @@ export const HOSTILE_MUTANTS = [
     file: 'src/adapters/mesh/network/mesh-node.ts',
     find: 'if (!verdict.ok) return',
     put: 'if (!verdict.ok && chain.length === 0) return',
-    test: 'adapters/mesh/links/impostor',
+    test: 'adapters/mesh/links/impostor.prove',
     title: 'a certificate of a member that may not invite is none'
   },
   {
@@ -364,7 +364,7 @@ export const HOSTILE_MUTANTS = [
     file: 'src/adapters/mesh/pairing/join.ts',
     find: 'return fault ?? { key',
     put: 'return { key',
-    test: 'adapters/mesh/links/impostor',
+    test: 'adapters/mesh/links/impostor.prove',
     title: 'a member that answers the second use of its code as the owner is refused'
   },
   {

@@ -119,13 +119,17 @@ async function openWebSockets({ options, unwind }: NetworkHome): Promise<OpenedW
 }
 
 /** Where members were linked last, as the home has it. */
-async function openAddresses({ documents, telemetry }: NetworkHome, name: string): Promise<KnownAddresses> {
+async function openAddresses({ documents, telemetry, unwind }: NetworkHome, name: string): Promise<KnownAddresses> {
   // Nothing is lost without it.
   const stored = await documents.read(name).catch(() => null)
+  let written = Promise.resolve()
+  // A failed start removes the home, and a write that goes on would leave a file there.
+  unwind.add(name, () => written)
   return new KnownAddresses(stored, (record) => {
-    documents
+    const write = documents
       .write(name, record)
       .catch((error: unknown) => telemetry.log('warn', 'an address could not be kept', { reason: messageOf(error) }))
+    written = Promise.all([written, write]).then(() => {})
   })
 }
 
