@@ -1,27 +1,17 @@
-import fs from 'node:fs'
-import path from 'node:path'
 import test, { type Assert } from 'brittle'
 import { mcpClient } from '../support/mcp-clients.js'
+import { giveListAgent, type ListAgent } from '../support/list-agent.js'
 import { localMesh, untilAgent, untilOnline } from '../support/nodes.js'
 
 const CAPABILITIES = ['list.length', 'list.make']
-const AGENT = [
-  '---',
-  'name: list',
-  'description: lists',
-  'a2a:',
-  '  version: 0.1.0',
-  '  capabilities:',
-  ...CAPABILITIES.map((id) => `    - { id: ${id}, description: d, sideEffect: none, idempotent: true }`),
-  '  runtime: { type: module, path: ./list.mjs }',
-  '---',
-  ''
-].join('\n')
-const MODULE = `export default {
+const AGENT: ListAgent = {
+  capabilities: CAPABILITIES,
+  module: `export default {
   async run({ capability, input }) {
     return capability === 'list.make' ? { list: Array.from({ length: input.length }, (_, at) => at) } : { bytes: JSON.stringify(input).length }
   }
 }`
+}
 
 /** JSON values of 2 to 4 MB without a long text. */
 const INPUTS: Readonly<Record<string, object>> = {
@@ -39,15 +29,8 @@ const INPUTS: Readonly<Record<string, object>> = {
 
 test('a setting above 1 MiB holds for every JSON value, here and on another node with that setting', async (t: Assert) => {
   const mesh = await localMesh(t)
-  const homeOf = async (maxPayloadBytes: number | null): Promise<string> => {
-    const home = await mesh.dir()
-    fs.mkdirSync(path.join(home, 'agents'))
-    fs.writeFileSync(path.join(home, 'agents/list.md'), AGENT)
-    fs.writeFileSync(path.join(home, 'agents/list.mjs'), MODULE)
-    if (maxPayloadBytes !== null)
-      fs.writeFileSync(path.join(home, 'config.yaml'), `tools: { maxPayloadBytes: ${maxPayloadBytes} }\n`)
-    return home
-  }
+  const homeOf = async (maxPayloadBytes: number | null): Promise<string> =>
+    giveListAgent(await mesh.dir(), AGENT, maxPayloadBytes)
   const a = await mesh.start('a', { home: await homeOf(8_388_608) })
   const invite = async (): Promise<string> => (await a.api.call('invite.create', { trust: 'mine' })).code
   const b = await mesh.start('b', { join: await invite(), home: await homeOf(8_388_608) })

@@ -1,25 +1,15 @@
-import fs from 'node:fs'
-import path from 'node:path'
 import test, { type Assert } from 'brittle'
+import { giveListAgent, type ListAgent } from '../support/list-agent.js'
 import { localMesh, type LocalNode, untilAgent, untilOnline } from '../support/nodes.js'
 
-const AGENT = [
-  '---',
-  'name: list',
-  'description: lists',
-  'a2a:',
-  '  version: 0.1.0',
-  '  capabilities:',
-  ...['list.echo', 'list.make'].map((id) => `    - { id: ${id}, description: d, sideEffect: none, idempotent: true }`),
-  '  runtime: { type: module, path: ./list.mjs }',
-  '---',
-  ''
-].join('\n')
-const MODULE = `export default {
+const AGENT: ListAgent = {
+  capabilities: ['list.echo', 'list.make'],
+  module: `export default {
   async run({ capability, input }) {
     return capability === 'list.make' ? { list: Array.from({ length: input.length }, (_, at) => at) } : input
   }
 }`
+}
 
 interface Results {
   readonly status: string
@@ -32,15 +22,8 @@ interface Results {
 
 test('items and results of a swarm above 1 MiB of JSON pass between nodes whose setting takes them, and no other', async (t: Assert) => {
   const mesh = await localMesh(t)
-  const homeOf = async (maxPayloadBytes: number | null): Promise<string> => {
-    const home = await mesh.dir()
-    fs.mkdirSync(path.join(home, 'agents'))
-    fs.writeFileSync(path.join(home, 'agents/list.md'), AGENT)
-    fs.writeFileSync(path.join(home, 'agents/list.mjs'), MODULE)
-    if (maxPayloadBytes !== null)
-      fs.writeFileSync(path.join(home, 'config.yaml'), `tools: { maxPayloadBytes: ${maxPayloadBytes} }\n`)
-    return home
-  }
+  const homeOf = async (maxPayloadBytes: number | null): Promise<string> =>
+    giveListAgent(await mesh.dir(), AGENT, maxPayloadBytes)
   const a = await mesh.start('a', { home: await homeOf(8_388_608) })
   const join = async (): Promise<string> => (await a.api.call('invite.create', { trust: 'mine' })).code
   const b = await mesh.start('b', { join: await join(), home: await homeOf(8_388_608) })

@@ -1,4 +1,4 @@
-import type { Assert } from 'brittle'
+import test, { type Assert } from 'brittle'
 import crypto from 'hypercore-crypto'
 import {
   type Acceptor,
@@ -13,6 +13,7 @@ import { systemClock } from '../../../../src/adapters/system/system-clock.js'
 import { WEBSOCKET_PATH } from '../../../../src/kit/net/websocket-url.js'
 import { listen } from '../../../../src/adapters/http/bind.js'
 import { keyToText, type NodeId } from '../../../../src/kit/ids.js'
+import { ManualClock } from '../../../support/manual-clock.js'
 
 /** A transport over connections of loopback. */
 export interface AddressedSubject {
@@ -85,4 +86,43 @@ export async function servedTcp() {
   const opened = openTcpServer()
   const { port } = await listen(opened.server, { host: '127.0.0.1', port: 0 })
   return { ...opened, port, url: `127.0.0.1:${port}` }
+}
+
+/** A connection that sends nothing. */
+export interface Silent {
+  isOpen(): boolean
+  /** Resolves once it ended. */
+  readonly closed: Promise<void>
+}
+
+/** What connections that send nothing may take of a server of a kind of transport. */
+export function silentStrangersContract(
+  kind: string,
+  openWorld: (t: Assert) => AddressedWorld,
+  connect: (url: string) => Promise<Silent>
+): void {
+  test(`of silent strangers over ${kind} 32 wait, for 10 s and not beyond the end of the server, and a member gets in before`, async (t) => {
+    const clock = new ManualClock()
+    const open = openWorld(t)
+    const server = await open({ clock })
+    await server.transport.listen(new Uint8Array(32))
+    const strangers = await Promise.all(Array.from({ length: 40 }, () => connect(server.url)))
+    await Promise.all(strangers.slice(0, 8).map(({ closed }) => closed))
+    t.is(strangers.filter((one) => one.isOpen()).length, 32)
+    const seen = new Promise<NodeId>((resolve) =>
+      server.transport.onStream((stream) => {
+        stream.on('error', () => {})
+        resolve(keyToText(stream.remotePublicKey))
+      })
+    )
+    const member = await open()
+    member.transport.onStream((stream) => void stream.on('error', () => {}))
+    member.transport.dial(server.id)
+    t.is(await seen, member.id)
+    clock.advance(10_000)
+    await Promise.all(strangers.map(({ closed }) => closed))
+    const { closed } = await connect(server.url)
+    await server.transport.close()
+    await closed
+  })
 }

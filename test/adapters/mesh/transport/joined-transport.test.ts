@@ -16,6 +16,19 @@ function parts(...transports: StreamTransport[]): JoinedPart[] {
   return transports.map((transport, at) => ({ transport, delayMs: 1000 * at }))
 }
 
+/** The streams that a transport opened so far; `next` resolves at its next one. */
+function streamsOf(transport: StreamTransport) {
+  const seen: NoiseStream[] = []
+  let onSeen = (): void => {}
+  transport.onStream((stream) => {
+    stream.on('error', () => {})
+    seen.push(stream)
+    onSeen()
+  })
+  const next = (): Promise<void> => new Promise((resolve) => (onSeen = resolve))
+  return { seen, next }
+}
+
 streamTransportContract('Joined transport', async (t) => {
   const [best, worse] = [new MemoryNet(), new MemoryNet()]
   return async () => {
@@ -32,14 +45,7 @@ test('a better transport opens beside a worse one and keeps it out, and the wors
   const peer: NodeId = keyToText(other.publicKey)
   const [far, near] = [best.open(own), worse.open(own)]
   const transport = new JoinedTransport(parts(far, near), systemClock())
-  const seen: NoiseStream[] = []
-  let onSeen = (): void => {}
-  transport.onStream((stream) => {
-    stream.on('error', () => {})
-    seen.push(stream)
-    onSeen()
-  })
-  const next = (): Promise<void> => new Promise((resolve) => (onSeen = resolve))
+  const { seen, next } = streamsOf(transport)
   transport.firewall(() => true)
   const [answering, cut] = [worse.open(other), best.open(other)]
   for (const one of [answering, cut]) one.onStream((stream) => void stream.on('error', () => {}))
@@ -71,14 +77,7 @@ test('a transport that stopped for a better one dials again once no stream is le
     const [own, other] = [crypto.keyPair(), crypto.keyPair()]
     const clock = new ManualClock()
     const transport = new JoinedTransport(parts(nets[0].open(own), nets[1].open(own)), clock)
-    const seen: NoiseStream[] = []
-    let onSeen = (): void => {}
-    transport.onStream((stream) => {
-      stream.on('error', () => {})
-      seen.push(stream)
-      onSeen()
-    })
-    const next = (): Promise<void> => new Promise((resolve) => (onSeen = resolve))
+    const { seen, next } = streamsOf(transport)
     const answering = nets.map((net) => net.open(other))
     for (const one of answering) one.onStream((stream) => void stream.on('error', () => {}))
     t.teardown(() => Promise.all([transport, ...answering].map((one) => one.close())))
@@ -115,14 +114,7 @@ test('a peer that is dialled while a stream of its own is open is dialled by the
   const answering = net.open(other)
   t.teardown(() => Promise.all([transport, answering].map((one) => one.close())))
   answering.onStream((stream) => void stream.on('error', () => {}))
-  const seen: NoiseStream[] = []
-  let onSeen = (): void => {}
-  transport.onStream((stream) => {
-    stream.on('error', () => {})
-    seen.push(stream)
-    onSeen()
-  })
-  const next = (): Promise<void> => new Promise((resolve) => (onSeen = resolve))
+  const { seen, next } = streamsOf(transport)
   await Promise.all([transport.listen(new Uint8Array(32).fill(2)), answering.listen(TOPIC)])
   const first = next()
   answering.dial(keyToText(own.publicKey))

@@ -6,39 +6,16 @@ import crypto from 'hypercore-crypto'
 import type { NoiseStream } from 'hyperswarm'
 import { dialTcp } from '../../../../src/adapters/mesh/transport/tcp-client.js'
 import { systemClock } from '../../../../src/adapters/system/system-clock.js'
-import { keyToText, type NodeId } from '../../../../src/kit/ids.js'
+import { keyToText } from '../../../../src/kit/ids.js'
 import { streamTransportContract } from '../../../contracts/stream-transport.js'
 import { ManualClock } from '../../../support/manual-clock.js'
-import { servedTcp, tcpWorld } from './addressed-world.js'
+import { servedTcp, type Silent, silentStrangersContract, tcpWorld } from './addressed-world.js'
 
 const TOPIC = new Uint8Array(32)
 
 streamTransportContract('TCP transport', async (t) => tcpWorld(t), { findsPeers: false })
 
-test('of silent strangers over TCP 32 wait, for 10 s and not beyond the end of the server, and a member gets in before', async (t) => {
-  const clock = new ManualClock()
-  const open = tcpWorld(t)
-  const server = await open({ clock })
-  await server.transport.listen(TOPIC)
-  const sockets = await Promise.all(Array.from({ length: 40 }, () => connected(server.url)))
-  await Promise.all(sockets.slice(0, 8).map(({ closed }) => closed))
-  t.is(sockets.filter(({ socket }) => !socket.destroyed).length, 32)
-  const seen = new Promise<NodeId>((resolve) =>
-    server.transport.onStream((stream) => {
-      stream.on('error', () => {})
-      resolve(keyToText(stream.remotePublicKey))
-    })
-  )
-  const member = await open()
-  member.transport.onStream((stream) => void stream.on('error', () => {}))
-  member.transport.dial(server.id)
-  t.is(await seen, member.id)
-  clock.advance(10_000)
-  await Promise.all(sockets.map(({ closed }) => closed))
-  const { closed } = await connected(server.url)
-  await server.transport.close()
-  await closed
-})
+silentStrangersContract('TCP', tcpWorld, connected)
 
 test('a stranger over TCP that states a message of more than 1,024 bytes is cut before it sends one', async (t) => {
   const server = await tcpWorld(t)()
@@ -141,7 +118,13 @@ test('the address of a peer that is here already ends no stream to it when it is
   let onEnd = (): void => {}
   const settled = new Promise<void>((resolve) => (onEnd = resolve))
   let found: (address: string) => void = () => {}
-  const discovery = { onFound: (handler: typeof found) => void (found = handler), join() {}, look() {}, close() {} }
+  const discovery = {
+    fault: null,
+    onFound: (handler: typeof found) => void (found = handler),
+    join() {},
+    look() {},
+    close() {}
+  }
   // Of two streams the one that the greater key opened would be kept.
   const a = await open({
     ...(high === undefined ? {} : { keyPair: high }),
@@ -176,10 +159,10 @@ test('the address of a peer that is here already ends no stream to it when it is
   t.alike([streams.length, closed], [2, []])
 })
 
-async function connected(address: string): Promise<{ socket: net.Socket; closed: Promise<void> }> {
+async function connected(address: string): Promise<Silent & { readonly socket: net.Socket }> {
   const socket = net.connect(Number(address.split(':')[1]), '127.0.0.1')
   socket.on('error', () => {}).resume()
   const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
   await once(socket, 'connect')
-  return { socket, closed }
+  return { socket, closed, isOpen: () => !socket.destroyed }
 }

@@ -9,36 +9,13 @@ import { systemClock } from '../../../../src/adapters/system/system-clock.js'
 import { keyToText, type NodeId } from '../../../../src/kit/ids.js'
 import { ManualClock } from '../../../support/manual-clock.js'
 import { streamTransportContract } from '../../../contracts/stream-transport.js'
-import { named, servedWebSockets, webSocketWorld } from './addressed-world.js'
+import { named, servedWebSockets, type Silent, silentStrangersContract, webSocketWorld } from './addressed-world.js'
 
 const TOPIC = new Uint8Array(32)
 
 streamTransportContract('WebSocket transport', async (t) => webSocketWorld(t), { findsPeers: false })
 
-test('of silent strangers 32 wait, for 10 s and not beyond the end of the server, and a member gets in before', async (t) => {
-  const clock = new ManualClock()
-  const open = webSocketWorld(t)
-  const server = await open({ clock })
-  await server.transport.listen(TOPIC)
-  const sockets = await Promise.all(Array.from({ length: 40 }, () => silent(server.url)))
-  await Promise.all(sockets.slice(0, 8).map(({ closed }) => closed))
-  t.is(sockets.filter(({ socket }) => socket.readyState === WebSocket.OPEN).length, 32)
-  const seen = new Promise<NodeId>((resolve) =>
-    server.transport.onStream((stream) => {
-      stream.on('error', () => {})
-      resolve(keyToText(stream.remotePublicKey))
-    })
-  )
-  const member = await open()
-  member.transport.onStream((stream) => void stream.on('error', () => {}))
-  member.transport.dial(server.id)
-  t.is(await seen, member.id)
-  clock.advance(10_000)
-  await Promise.all(sockets.map(({ closed }) => closed))
-  const { closed } = await silent(server.url)
-  await server.transport.close()
-  await closed
-})
+silentStrangersContract('WebSockets', webSocketWorld, silent)
 
 test('second streams of a peer that sends nothing are bounded in number, time and bytes', async (t) => {
   const clock = new ManualClock()
@@ -244,12 +221,12 @@ test('no other path and no plain request gets anything from the server', async (
 
 const NOBODY = keyToText(new Uint8Array(32).fill(7))
 
-async function silent(url: string): Promise<{ socket: WebSocket; closed: Promise<void> }> {
+async function silent(url: string): Promise<Silent & { readonly socket: WebSocket }> {
   const socket = new WebSocket(url)
   socket.on('error', () => {})
   const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
   await new Promise((resolve) => socket.once('open', resolve))
-  return { socket, closed }
+  return { socket, closed, isOpen: () => socket.readyState === WebSocket.OPEN }
 }
 
 function refusal(url: string): Promise<number | undefined> {
