@@ -75,7 +75,7 @@ export interface Links {
   start(handlers: LinkHandlers): Promise<void>
   /**
    * Dials a member by key now; without a free slot, an idle link is closed for it. Resolves with the link, which may be
-   * an existing one.
+   * an existing one: then a better path is looked for.
    * @throws NodeError PEER_OFFLINE after `timeoutMs`; at once when every link is in use
    */
   dial(peer: NodeId, timeoutMs: number): Promise<Link>

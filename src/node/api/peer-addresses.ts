@@ -9,7 +9,7 @@ import { type PeersApiDeps, refuseRevoked, showPeer } from './peers.js'
 const DIAL_MS = 10_000
 
 /**
- * Gives a member one more address, or forgets it. A new one is dialled at once unless the member is linked.
+ * Gives a member one more address, or forgets it. A new one is dialled at once.
  * @throws NodeError PEER_NOT_FOUND, AMBIGUOUS_NAME; REVOKED for a new one; USAGE for a text that is no address, and
  * this node itself; OVERLOADED for too many; DISK_FULL, NO_PERMISSION
  */

@@ -10,10 +10,10 @@ import { type FoundCopies, RunningCopies } from '../../../domain/membership/runn
 import type { MembershipView, SignedCertificate } from '../../../domain/membership/types.js'
 import { isActive, isRevoked } from '../../../domain/membership/view.js'
 import type { AuditEvent } from '../../../ports/audit.js'
-import type { LinkPath } from '../../../ports/mesh.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
 import { STREAM_TIMEOUT_MS } from '../network/network.js'
 import type { OpenStreams } from '../pairing/pairing-swarm.js'
+import { rankOf } from '../transport/stream-transport.js'
 import { ConnectionLimits } from './connection-limits.js'
 import { FrameGuard } from './frame-guard.js'
 import { Gate } from './gate.js'
@@ -51,11 +51,6 @@ export interface GatedStreamsDeps {
   onFault(peer: NodeId, reason: string): void
   /** For the audit. */
   onRefused(refusal: AuditEvent): void
-}
-
-/** 0: the best path. */
-function rankOf(path: LinkPath): number {
-  return path === 'websocket' ? 2 : path === 'tcp' ? 0 : 1
 }
 
 /** Every open stream, from its first byte on: limits, guards and the gate, behind which links begin. */

@@ -89,7 +89,10 @@ export class PeerLinks implements Links, OpenStreams {
       dial: (peer, timeoutMs) => this.dial(peer, timeoutMs)
     })
     // Unknown keys are not denied: a swarm would ban newcomers for good.
-    transport.firewall((peer, direction) => !this.#gated.denies(peer) && (direction === 'in' || this.#welcomes(peer)))
+    transport.firewall((peer, direction) => {
+      const isOpen = direction === 'in' || this.#dials.awaits(peer) || this.#keeper?.welcomes(peer) !== false
+      return isOpen && !this.#gated.denies(peer)
+    })
     transport.onStream((stream) => this.#gated.add(stream))
   }
 
@@ -131,11 +134,13 @@ export class PeerLinks implements Links, OpenStreams {
   }
 
   async dial(peer: NodeId, timeoutMs: number): Promise<Link> {
+    const { transport } = this.#deps
     const open = this.#linkTo(peer)
+    // A better path may be there by now. One that is not wanted would be dialled for ever.
+    if (open !== null && this.#keeper?.wants(peer) === true) transport.dial(peer)
     if (open !== null) return open
     if (!this.#slots.isFree(peer))
       throw new NodeError('PEER_OFFLINE', 'all places for links of this node are taken', { data: { peer } })
-    const { transport } = this.#deps
     const opened = this.#dials.wait(peer, timeoutMs)
     transport.dial(peer)
     try {
@@ -210,11 +215,6 @@ export class PeerLinks implements Links, OpenStreams {
 
   #view(): MembershipView {
     return this.#binding?.identity.view() ?? EMPTY_VIEW
-  }
-
-  /** May it be dialled, however it was found? */
-  #welcomes(peer: NodeId): boolean {
-    return this.#keeper === null || this.#dials.awaits(peer) || this.#keeper.welcomes(peer)
   }
 
   #identity(): GateIdentity | null {
