@@ -5,6 +5,8 @@ import { startOn } from './nodes.mjs'
 /** The longest time until both sides see each other online, in seconds. */
 const GOAL_S = 10
 const PORT = 7421
+/** TCP passes where UDP is blocked, and is preferred. */
+const NO_TCP = { A2A_NODE_TCP_LISTEN: 'off' }
 
 /** A newcomer whose UDP packets are dropped joins by the WebSocket of the founder, which is open to all. */
 export async function figures(lab, say) {
@@ -15,12 +17,13 @@ export async function figures(lab, say) {
     net,
     host: open,
     name: 'a',
-    args: ['--websocket', `0.0.0.0:${PORT}`]
+    args: ['--websocket', `0.0.0.0:${PORT}`],
+    env: NO_TCP
   })
   const join = await inviteFor(founder)
   const from = performance.now()
   const via = `ws://${open.address}:${PORT}`
-  const newcomer = await startOn(lab, { net, host: blocked, name: 'b', join, args: ['--via', via] })
+  const newcomer = await startOn(lab, { net, host: blocked, name: 'b', join, args: ['--via', via], env: NO_TCP })
   const at = Math.max(...(await Promise.all([untilPeer(founder, 'b', 'online'), untilPeer(newcomer, 'a', 'online')])))
   const path = await pathTo(newcomer, 'a')
   say(`linked by ${path}`)
