@@ -49,6 +49,7 @@ export const EXIT_CODES: Readonly<Record<ErrorCode, number>> = {
   BOOTSTRAP_OFFLINE: 6,
   WEBSOCKET_OFFLINE: 6,
   BOOTSTRAP_MISSING: 6,
+  LAN_OFFLINE: 6,
   UDP_BLOCKED: 6,
   NAT_RANDOM: 6,
   PUNCH_FAILED: 6,

@@ -36,6 +36,9 @@ export class Stamps {
   }
 }
 
+/** Clocks of two machines that differ by more are reported, in milliseconds. */
+export const MAX_SKEW_MS = 120_000
+
 /** A wall clock that gained more than this since the last look, in milliseconds, may be wrong. */
 const JUMP_MS = 60_000
 /** It counts when it has stayed so for this long, in milliseconds. */

@@ -46,6 +46,7 @@ export const ERROR_CODES = {
   BOOTSTRAP_OFFLINE: { retryable: true, next: ['a2a-node status'] },
   WEBSOCKET_OFFLINE: { retryable: true, next: ['a2a-node status'] },
   BOOTSTRAP_MISSING: { retryable: true, next: ['a2a-node status'] },
+  LAN_OFFLINE: { retryable: true, next: ['a2a-node status'] },
   UDP_BLOCKED: { retryable: true, next: ['a2a-node status'] },
   NAT_RANDOM: { retryable: true, next: ['a2a-node status'] },
   PUNCH_FAILED: { retryable: true, next: ['a2a-node status'] },

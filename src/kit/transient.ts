@@ -80,3 +80,6 @@ export class Bag<T> {
     return this.#items.values()
   }
 }
+
+/** A type with members that can be set: of an object that is built member by member. */
+export type Mutable<T> = { -readonly [K in keyof T]: T[K] }

@@ -30,8 +30,7 @@ const LEFT_OUT = new Set([
   'doc edit',
   'agents new',
   'agents run',
-  'backup',
-  'doctor'
+  'backup'
 ])
 
 function corrupt(value: unknown): unknown {
@@ -112,6 +111,7 @@ function lines(specs: readonly CommandRow[], before: readonly string[] = []): st
 function argumentsOf(command: string, args: string): string[] {
   const known: Record<string, string[]> = {
     call: ['text@gpu-box', 'text.stats', '{}'],
+    doctor: ['phone'],
     send: ['text@gpu-box', 'hello'],
     'swarm run': ['count', '--capability', 'text.stats', '--items', 'a'],
     'peers tier': ['phone', 'L2'],

@@ -48,11 +48,10 @@ export async function openTcp(home: NetworkHome, known: KnownAddresses): Promise
 
 /** Looks for members of the LAN, unless all members are on this machine or the config says no. */
 export function lanOf(home: NetworkHome, { bound }: Pick<OpenedTcp, 'bound'>): Pick<NetworkTcp, 'discovery'> {
-  const { options, clock, telemetry } = home
+  const { options, clock } = home
   const at = bound === null ? null : parseTcpAddress(bound)
   if (!options.config.discovery.lan || ownHost(home) === LOOPBACK || (at !== null && isLoopback(at.host))) return {}
-  const onFault = (reason: string): void => telemetry.log('warn', 'members of this LAN are not looked for', { reason })
-  return { discovery: new LanDiscovery({ clock, port: at?.port ?? null, open: openLanSockets, onFault }) }
+  return { discovery: new LanDiscovery({ clock, port: at?.port ?? null, open: openLanSockets }) }
 }
 
 function unserved(problems: readonly Problem[]): OpenedTcp {

@@ -24,7 +24,7 @@ const listen: Setting<string> = {
   form: 'text',
   unit: null,
   allowed: 'auto, off or [host:]port; auto is a free port of every address, and off in a local network',
-  about: 'Where members connect by TCP when UDP does not pass, as on a LAN.'
+  about: 'Where members connect by TCP, which is preferred to UDP.'
 }
 
 const addresses: Setting<readonly string[]> = {

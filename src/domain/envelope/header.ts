@@ -1,3 +1,4 @@
+import type { Mutable } from '../../kit/transient.js'
 import c from 'compact-encoding'
 import { NodeError } from '../../kit/errors.js'
 import { isKeyText, keyFromText, keyToText, utf8, type NodeId } from '../../kit/ids.js'
@@ -167,8 +168,6 @@ function writeHops(state: WireState, hops: readonly NodeId[]): void {
 export type HeaderReading =
   | { readonly ok: true; readonly header: EnvelopeHeader }
   | ({ readonly ok: false; readonly id: string | null } & EnvelopeFault)
-
-type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
 /**
  * Reads a header, bounded by `state.end`.

@@ -1,3 +1,4 @@
+import type { Mutable } from '../../kit/transient.js'
 import { isRecord, jsonFault, SIZED_LIMITS, writtenJson } from '../../kit/json.js'
 import { A2A_NULLS, withoutNulls } from '../../kit/schema/nulls.js'
 
@@ -54,8 +55,6 @@ export function saysTheSame(
   const stated = { contextId: kept.contextId, parts: kept.parts, metadata: kept.metadata, extensions: kept.extensions }
   return writtenJson(stated) === writtenJson({ contextId, parts, metadata: about, extensions: uses })
 }
-
-type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
 /** An output of an agent. */
 export interface Artifact {

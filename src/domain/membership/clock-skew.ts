@@ -1,8 +1,6 @@
+import { MAX_SKEW_MS } from '../../kit/clock.js'
 import type { NodeId } from '../../kit/ids.js'
 import { formatDuration } from '../../kit/units.js'
-
-/** Clocks that differ by more are reported, in milliseconds. */
-export const MAX_SKEW_MS = 120_000
 
 /** The clock of this machine compared with that of a peer. */
 export interface PeerClock {
@@ -12,7 +10,7 @@ export interface PeerClock {
 }
 
 /** Does the difference matter? */
-export function isSkewed({ aheadMs }: PeerClock): boolean {
+export function isSkewed({ aheadMs }: Pick<PeerClock, 'aheadMs'>): boolean {
   return Math.abs(aheadMs) > MAX_SKEW_MS
 }
 

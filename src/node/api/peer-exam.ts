@@ -68,14 +68,14 @@ function linkVerdict({ name, revoked, path, rttMs, sight, relayedBy }: Examined)
   const isLinked = path !== null && path !== 'relayed'
   if (revoked !== null)
     return { ok: false, text: `${name} was put out of the mesh by ${revoked.by.name}`, next: 'a2a-node invite' }
-  if (isLinked && sight?.clockAheadMs !== null && isSkewed({ peer: '', aheadMs: sight?.clockAheadMs ?? 0 }))
+  if (isLinked && sight?.clockAheadMs !== null && isSkewed({ aheadMs: sight?.clockAheadMs ?? 0 }))
     return {
       ok: true,
       text: `${name} is linked, and the clocks of both machines differ: set the wrong one`,
       next: 'date'
     }
   if (path === 'websocket') {
-    const text = `${name} is linked by WebSocket, since no link by UDP came up`
+    const text = `${name} is linked by WebSocket, since no direct link came up`
     return { ok: true, text, next: `a2a-node ping ${word} --until-direct` }
   }
   if (isLinked) {

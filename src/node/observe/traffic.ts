@@ -1,3 +1,4 @@
+import type { Mutable } from '../../kit/transient.js'
 import { Stamps } from '../../kit/clock.js'
 import type { Clock } from '../../kit/clock.js'
 import { asNodeError, type ErrorCode } from '../../kit/errors.js'
@@ -40,8 +41,6 @@ export interface Passage {
   readonly since: number
   readonly at: number
 }
-
-type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
 /** The one place where messages are counted, timed, logged and, across tiers, audited: each once on each node. */
 export class Traffic {

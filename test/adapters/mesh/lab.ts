@@ -342,6 +342,7 @@ export function labNetwork(bootstrap: readonly DhtAddress[]): {
       serving: () => false,
       dials: new DialRecord(),
       hasWebSockets: false,
+      hasLan: false,
       examine: async () => ({ isAnnounced: null, udp: null, webSockets: [] }),
       state: {
         problems: () => [],

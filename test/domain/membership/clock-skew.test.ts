@@ -1,5 +1,6 @@
 import test from 'brittle'
-import { isSkewed, MAX_SKEW_MS, ownSkew, type PeerClock, skewText } from '../../../src/domain/membership/clock-skew.js'
+import { MAX_SKEW_MS } from '../../../src/kit/clock.js'
+import { isSkewed, ownSkew, type PeerClock, skewText } from '../../../src/domain/membership/clock-skew.js'
 import { actor } from '../../support/membership.js'
 
 function clocks(...aheadMs: readonly number[]): PeerClock[] {

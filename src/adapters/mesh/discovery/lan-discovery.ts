@@ -26,7 +26,7 @@ const WAITS: Backoff = { baseMs: 1000, maxMs: 60_000 }
 const TTL_SECONDS = 120
 
 /** Finds addresses at which nodes of a topic may be. */
-export type Discovery = Pick<LanDiscovery, 'onFound' | 'join' | 'look' | 'close'>
+export type Discovery = Pick<LanDiscovery, 'fault' | 'onFound' | 'join' | 'look' | 'close'>
 
 /** Dependencies of {@link LanDiscovery}. */
 export interface LanDiscoveryDeps {
@@ -35,8 +35,6 @@ export interface LanDiscoveryDeps {
   readonly port: number | null
   /** Opens a socket on each interface. @throws Error when there is none */
   open(): Promise<readonly Pick<MulticastDns, 'on' | 'query' | 'respond' | 'destroy'>[]>
-  /** It does not work, and why. */
-  onFault(reason: string): void
 }
 
 /**
@@ -71,6 +69,11 @@ export class LanDiscovery {
     this.#inAll = new RateTable(DIALS_IN_ALL, deps.clock)
   }
 
+  /** Why it does not work now; null: it does, or was not asked to. */
+  get fault(): string | null {
+    return this.#fault
+  }
+
   /** The one handler of addresses (`host:port`) at which nodes of a sought topic may be. */
   onFound(handler: (address: string) => void): void {
     this.#onFound = handler
@@ -89,7 +92,7 @@ export class LanDiscovery {
     else void this.#open()
   }
 
-  /** Asks again now, once a second at most; opens what could not be opened before. */
+  /** Asks again now, once a second at most; opens what could not be opened before, or broke. */
   look(): void {
     if (this.#sockets === null && this.#fault !== null) void this.#open()
     if (this.#sockets !== null && this.#deps.clock.monotonic() - this.#askedAt >= PACKET_MS) this.#ask()
@@ -109,7 +112,7 @@ export class LanDiscovery {
     try {
       const sockets = await this.#deps.open()
       for (const one of sockets) {
-        one.on('error', (error) => this.#deps.onFault(error.message))
+        one.on('error', (error) => this.#broke(error))
         one.on('warning', () => {})
         one.on('query', (packet) => this.#asked(packet))
         one.on('response', (packet, { address }) => this.#answered(packet, address))
@@ -119,11 +122,17 @@ export class LanDiscovery {
       if (this.#isClosed) this.close()
       else this.#now()
     } catch (error) {
-      const fault = messageOf(error)
-      if (fault !== this.#fault) this.#deps.onFault(fault)
-      this.#fault = fault
+      this.#broke(error)
     }
     this.#isOpening = false
+  }
+
+  /** Its sockets are of no more use; the next look opens others. */
+  #broke(error: unknown): void {
+    this.#fault = messageOf(error)
+    this.#deps.clock.clear(this.#askTimer)
+    for (const one of this.#sockets ?? []) one.destroy()
+    this.#sockets = null
   }
 
   #now(): void {

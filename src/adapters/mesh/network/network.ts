@@ -8,7 +8,13 @@ import { type DialRecord, RecordedDht } from './dial-record.js'
 import { type NetworkState, Reachability } from './reachability.js'
 import { examinePeer } from './peer-sight.js'
 import { timely } from './timely.js'
-import { type NetworkTcp, type NetworkWebSockets, openTransports, type Transports, withVia } from './transports.js'
+import {
+  type NetworkTcp,
+  type NetworkWebSockets,
+  openTransports,
+  type Transports,
+  withTransports
+} from './transports.js'
 
 /** How nodes find each other. */
 export interface NetworkOptions {
@@ -26,7 +32,7 @@ export interface NetworkOptions {
   readonly localPort: number
   /** WebSockets of this node and of others. Absent: it serves none, and dials those that members name. */
   readonly websocket?: NetworkWebSockets
-  /** TCP of this node and of others. Absent: the same. */
+  /** TCP of this node and of others. Absent: it serves none, and dials where members name it. */
   readonly tcp?: NetworkTcp
 }
 
@@ -38,6 +44,8 @@ export interface Network extends Transports {
   readonly dials: Pick<DialRecord, 'of' | 'failed'>
   /** Does this node serve WebSockets, or dial them all the time? */
   readonly hasWebSockets: boolean
+  /** Do nodes of one LAN find each other without the DHT? */
+  readonly hasLan: boolean
   /** The ways to a peer, as {@link examinePeer}. */
   examine(peer: NodeId): ReturnType<typeof examinePeer>
   /** Does this process serve the bootstrap node now? */
@@ -77,7 +85,8 @@ export async function openNetwork(options: NetworkOptions, clock: Clock): Promis
   const { acceptor = null, via = [] } = options.websocket ?? {}
   const hasWebSockets = acceptor !== null || via.length > 0
   const isDeclared = options.kind === 'private' && !options.behindNat
-  const state: Reachability = new Reachability({ kind: options.kind, dht, clock, isDeclared, hasWebSockets })
+  const hasLan = options.tcp?.discovery !== undefined
+  const state: Reachability = new Reachability({ kind: options.kind, dht, clock, isDeclared, hasWebSockets, hasLan })
   const close = async (): Promise<void> => {
     state.close()
     await bootstrap?.close()
@@ -94,9 +103,10 @@ export async function openNetwork(options: NetworkOptions, clock: Clock): Promis
   const urlsOf = (peer: NodeId): readonly string[] => transports.cardOf(peer).websocket
   return {
     dht,
-    state: withVia(state, () => transports.via()),
+    state: withTransports(state, transports, options.tcp?.discovery),
     dials: dht.dials,
     hasWebSockets,
+    hasLan,
     examine: (peer) => examinePeer({ dht, state, dials: dht.dials, clock, isLocal, urlsOf }, peer),
     ...transports,
     serving: () => bootstrap?.serving() ?? false,

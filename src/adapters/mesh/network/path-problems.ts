@@ -19,14 +19,14 @@ export function pathProblems(
 ): readonly Problem[] {
   const byWebSocket = links.find(({ path }) => path === 'websocket')
   const isUdpOpen = links.some(({ path }) => path === 'direct')
+  const { dht, nat } = state.info()
   const found: Problem[] = state.problems().map((problem) => {
     if (problem.code !== 'NETWORK_OFFLINE' || byWebSocket === undefined || isUdpOpen) return problem
-    const [silence = ''] = problem.message.split(', so ')
     return {
       code: 'UDP_BLOCKED',
-      message: `${silence}, while a WebSocket to ${memberName(view, byWebSocket.peer)} is open: UDP does not seem to pass here, so members without a WebSocket are not found`,
+      message: `no node of the public DHT answers since ${dht?.since}, while a WebSocket to ${memberName(view, byWebSocket.peer)} is open: UDP does not seem to pass here, so members without a WebSocket are not found`,
       next: 'a2a-node peers'
     }
   })
-  return state.info().nat.kind === 'random' && !hasWebSockets ? [...found, RANDOM] : found
+  return nat.kind === 'random' && !hasWebSockets ? [...found, RANDOM] : found
 }

@@ -31,6 +31,8 @@ export interface ReachabilityDeps {
   readonly isDeclared: boolean
   /** Do members reach each other by WebSocket? Then a private network needs no bootstrap node. */
   readonly hasWebSockets?: boolean
+  /** Do nodes of one LAN find each other without a DHT? */
+  readonly hasLan?: boolean
   /** IPv4 addresses of this machine except loopback. Default: those of its interfaces. */
   readonly addresses?: () => readonly string[]
   /** The IPv4 address of a host name. Default: as the system resolves it. */
@@ -39,7 +41,10 @@ export interface ReachabilityDeps {
 
 /** A problem of the network. Its codes are also those of a join that fails by it. */
 export interface NetworkProblem extends Problem {
-  readonly code: Extract<ErrorCode, 'NETWORK_OFFLINE' | 'BOOTSTRAP_OFFLINE' | 'BOOTSTRAP_MISSING' | 'WEBSOCKET_OFFLINE'>
+  readonly code: Extract<
+    ErrorCode,
+    'NETWORK_OFFLINE' | 'BOOTSTRAP_OFFLINE' | 'BOOTSTRAP_MISSING' | 'WEBSOCKET_OFFLINE' | 'LAN_OFFLINE'
+  >
 }
 
 /** The state of the network below a node, for `status` and for the error of a join. */
@@ -261,6 +266,10 @@ export class Reachability implements NetworkState {
     return `since ${iso(this.#answeredAt)}`
   }
 
+  #butLan(): string {
+    return this.#deps.hasLan === true ? ', except on its LAN by mDNS' : ''
+  }
+
   #offline(): NetworkProblem {
     const names = this.#deps.dht.bootstrapNodes.map(({ host, port }) => `${host.split('@').at(-1)}:${port}`)
     const isAlone = this.#ownAddresses().length === 0
@@ -269,7 +278,7 @@ export class Reachability implements NetworkState {
       : 'connect this machine to the internet, and let its UDP packets out'
     return {
       code: 'NETWORK_OFFLINE',
-      message: `no node of the public DHT answers ${this.#silentSince()} (${names.join(', ')}), so other machines do not find this one, except on its LAN by mDNS: ${cause}`,
+      message: `no node of the public DHT answers ${this.#silentSince()} (${names.join(', ')}), so other machines do not find this one${this.#butLan()}: ${cause}`,
       next: isAlone ? 'ip address' : `ping -c 3 ${this.#deps.dht.bootstrapNodes[0]?.host.split('@')[0]}`
     }
   }
@@ -291,8 +300,7 @@ export class Reachability implements NetworkState {
     const [address = '<address of this machine>'] = this.#ownAddresses()
     return {
       code: 'BOOTSTRAP_MISSING',
-      message:
-        'this private network has no bootstrap node, so no other node finds this one, except on its LAN by mDNS: serve one here, then make invites anew',
+      message: `this private network has no bootstrap node, so no other node finds this one${this.#butLan()}: serve one here, then make invites anew`,
       next: `a2a-node stop && a2a-node start --serve-bootstrap ${address}:${BOOTSTRAP_PORT}`
     }
   }

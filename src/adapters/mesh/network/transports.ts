@@ -8,7 +8,7 @@ import type { Rendezvous } from '../pairing/pairing-swarm.js'
 import { type Acceptor, AddressedTransport, type ViaState } from '../transport/addressed-transport.js'
 import { HyperswarmTransport } from '../transport/hyperswarm-transport.js'
 import { JoinedTransport } from '../transport/joined-transport.js'
-import type { StreamTransport } from '../transport/stream-transport.js'
+import { rankOf, type StreamTransport } from '../transport/stream-transport.js'
 import { dialTcp } from '../transport/tcp-client.js'
 import { dialWebSocket } from '../transport/websocket-client.js'
 import type { NetworkProblem, NetworkState, Reachability } from './reachability.js'
@@ -70,7 +70,7 @@ interface TransportDeps {
   readonly keepAliveMs: number
 }
 
-/** The transports over TCP, a DHT and WebSockets, the best first: a stream over TCP costs the least. */
+/** The transports over TCP, a DHT and WebSockets. */
 export function openTransports(options: TransportOptions, deps: TransportDeps): Transports {
   let locate: Transports['cardOf'] = () => ({ tcp: [], websocket: [] })
   const cardOf: Transports['cardOf'] = (peer) => locate(peer)
@@ -81,10 +81,10 @@ export function openTransports(options: TransportOptions, deps: TransportDeps): 
       const { tcp, sockets } = addressed(options, { ...deps, keyPair, cardOf })
       const swarm = new HyperswarmTransport({ dht: deps.dht, keyPair })
       const all = [
-        { transport: tcp, delayMs: 0 },
-        { transport: swarm, delayMs: 0 },
-        { transport: sockets, delayMs: WEBSOCKET_DELAY_MS }
-      ]
+        { path: 'tcp', transport: tcp, delayMs: 0 } as const,
+        { path: 'direct', transport: swarm, delayMs: 0 } as const,
+        { path: 'websocket', transport: sockets, delayMs: WEBSOCKET_DELAY_MS } as const
+      ].sort((one, other) => rankOf(one.path) - rankOf(other.path))
       const joined = new JoinedTransport(all, deps.clock)
       for (const [rank, { transport }] of all.entries())
         if (transport instanceof AddressedTransport) transport.linkedBy((peer) => joined.isLinked(peer, rank))
@@ -134,15 +134,24 @@ function withDiscovery(rendezvous: Rendezvous, discovery: Discovery | undefined)
   return { ...rendezvous, join }
 }
 
-/** The state of the network with the URLs of `via` that are not reached, which the user named as the way. */
-export function withVia(state: Reachability, via: () => readonly ViaState[]): NetworkState {
+/** The state of the network with the URLs of `via` that are not reached, and a LAN that is not looked at. */
+export function withTransports(
+  state: Reachability,
+  { via }: Pick<Transports, 'via'>,
+  discovery: Discovery | undefined
+): NetworkState {
   return {
-    problems: () => [...via().flatMap(viaProblem), ...state.problems()],
+    problems: () => [...via().flatMap(viaProblem), ...state.problems(), ...lanProblem(discovery?.fault ?? null)],
     info: () => state.info(),
     isAnswering: () => state.isAnswering(),
     look: () => state.look(),
     onChange: (listener) => state.onChange(listener)
   }
+}
+
+function lanProblem(fault: string | null): NetworkProblem[] {
+  if (fault === null) return []
+  return [{ code: 'LAN_OFFLINE', message: `members of this LAN are not looked for: ${fault}`, next: 'ip address' }]
 }
 
 function viaProblem({ url, fault }: ViaState): NetworkProblem[] {

@@ -18,21 +18,25 @@ export function explainedJoin(
   error: unknown,
   {
     state,
-    dials
-  }: { readonly state: Pick<Network['state'], 'problems'>; readonly dials: Pick<Network['dials'], 'failed'> }
+    dials,
+    hasLan
+  }: Pick<Network, 'hasLan'> & {
+    readonly state: Pick<Network['state'], 'problems'>
+    readonly dials: Pick<Network['dials'], 'failed'>
+  }
 ): unknown {
   if (!(error instanceof NodeError) || error.code !== 'NO_ADMIN_ONLINE') return error
-  const [problem] = state.problems()
-  if (problem !== undefined) return offlineJoin(error, problem)
+  const problem = state.problems().find(({ code }) => code !== 'LAN_OFFLINE')
+  if (problem !== undefined) return offlineJoin(error, problem, hasLan)
   const failed = dials.failed()
   const admin = failed.findLast(([, { fault }]) => fault === 'not-punched') ?? failed.at(-1)
   return admin === undefined ? error : unlinkedJoin(error, ...admin)
 }
 
-function offlineJoin(error: NodeError, problem: NetworkProblem): NodeError {
+function offlineJoin(error: NodeError, problem: NetworkProblem, hasLan: boolean): NodeError {
   const isMissing = problem.code === 'BOOTSTRAP_MISSING'
   const message = isMissing
-    ? 'the invite is for a private network without a bootstrap node, so no node of it is found outside of its LAN, and this node did not join'
+    ? `the invite is for a private network without a bootstrap node, so no node of it is found${hasLan ? ' outside of its LAN' : ''}, and this node did not join`
     : `${problem.message}. So this node did not join`
   const next = isMissing
     ? ['a2a-node status   # on the machine of the invite', 'a2a-node invite   # there, when it serves one']

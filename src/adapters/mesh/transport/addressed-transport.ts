@@ -90,7 +90,7 @@ interface Dialled {
   readonly fault: string | null
 }
 
-/** Noise streams over connections to addresses, where UDP does not pass. It finds no peers: addresses are given. */
+/** Noise streams over connections to addresses: TCP or WebSockets. Without discovery it finds no peers. */
 export class AddressedTransport implements StreamTransport {
   readonly #deps: AddressedTransportDeps
   readonly #nodeId: NodeId

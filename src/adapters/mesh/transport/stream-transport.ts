@@ -1,8 +1,14 @@
 import type { NoiseStream } from 'hyperswarm'
 import type { NodeId } from '../../../kit/ids.js'
+import type { LinkPath } from '../../../ports/mesh.js'
 
 /** Which end opens a stream: the peer (`in`) or this node (`out`). */
 export type StreamDirection = 'in' | 'out'
+
+/** The rank of a path; 0: the best. A stream over TCP costs the least, a WebSocket may lead through a proxy. */
+export function rankOf(path: LinkPath): number {
+  return path === 'tcp' ? 0 : path === 'websocket' ? 2 : 1
+}
 
 /**
  * Opens Noise streams between nodes, each authenticated by the static keys of both. At most one stream to a peer is

@@ -1,3 +1,4 @@
+import { MAX_SKEW_MS } from '../../../kit/clock.js'
 import { shortId } from '../../../kit/ids.js'
 import { shown } from '../../../kit/text.js'
 import { formatDuration } from '../../../kit/units.js'
@@ -9,9 +10,6 @@ import type { Style } from '../../terminal/output.js'
 import { factLines, foldedLines } from '../../terminal/render.js'
 import { rttText } from '../../words.js'
 import { addressFact } from '../peers.js'
-
-/** Clocks that differ by more are shown in yellow, in milliseconds. */
-const SKEW_MS = 120_000
 
 const FAULTS: Readonly<Record<NonNullable<DialEnd['fault']>, string>> = {
   'not-found': 'the last dial did not find its key',
@@ -93,5 +91,5 @@ function clockFact(aheadMs: number | null): Fact[1] {
   if (aheadMs === null) return 'not compared: there is no link'
   if (Math.abs(aheadMs) < 1000) return 'agrees with this one'
   const text = `${formatDuration(Math.round(Math.abs(aheadMs) / 1000) * 1000)} ${aheadMs > 0 ? 'behind' : 'ahead of'} this one`
-  return Math.abs(aheadMs) > SKEW_MS ? { text, style: 'yellow' } : text
+  return Math.abs(aheadMs) > MAX_SKEW_MS ? { text, style: 'yellow' } : text
 }

@@ -1,7 +1,7 @@
 import { BoundedSet } from '../../../kit/bounded.js'
 import { type ErrorBody, NodeError, messageOf } from '../../../kit/errors.js'
 import type { NodeId } from '../../../kit/ids.js'
-import { TransientMap } from '../../../kit/transient.js'
+import { type Mutable, TransientMap } from '../../../kit/transient.js'
 import { addressText, defaultCapability } from '../../../domain/card/card.js'
 import type { RequestRecord } from '../../../domain/reliable/records.js'
 import { type Conversation, historyBytes } from '../../../domain/gateway/conversation.js'
@@ -208,14 +208,12 @@ export function keyOf(
   return `${addressText(sender)} ${recipient.agentId} ${workKey(requestId, attempt)}`
 }
 
-type Writable<T> = { -readonly [K in keyof T]: T[K] }
-
 /** The task for its agent. */
 export function taskOf({ taskId, payload, record, peer, justification }: Execution): AgentTask {
   const { requestId, attempt, capability, description, swarm, input, conversation } = payload
   // Each run after one that ended with its node is a further attempt.
   const tries = record?.tries ?? 0
-  const task: Writable<AgentTask> = {
+  const task: Mutable<AgentTask> = {
     taskId,
     requestId,
     attempt: attempt + tries,
@@ -377,7 +375,7 @@ export function notificationPayload(
 ): RequestPayload {
   // Member by member: a spread makes an object of another hidden class each time, and every call makes one.
   const { attempt, description, swarm, timeoutMs, ttlMs, allowRepeat, isQuery, isAgain, isUnrecorded } = NOTIFICATION
-  const payload: Writable<RequestPayload> = {
+  const payload: Mutable<RequestPayload> = {
     requestId,
     attempt,
     capability,

@@ -30,6 +30,11 @@ class FakeSocket {
     this.isDestroyed = true
   }
 
+  breaks(reason: string): void {
+    const onError = this.#listeners.get('error') as ((error: Error) => void) | undefined
+    onError?.(new Error(reason))
+  }
+
   hears(event: 'query' | 'response', packet: DnsPacket, address = '10.0.0.9'): void {
     this.#listeners.get(event)?.(packet, { address })
   }
@@ -42,7 +47,7 @@ const QUESTION = { questions: [{ name: SERVICE, type: 'PTR' }] }
 async function opened(port: number | null = 7422) {
   const [clock, socket] = [new ManualClock(), new FakeSocket()]
   const open = async () => [socket] as never
-  const lan = new LanDiscovery({ clock, port, open, onFault: () => {} })
+  const lan = new LanDiscovery({ clock, port, open })
   const found: string[] = []
   lan.onFound((address) => void found.push(address))
   lan.join(TOPIC)
@@ -130,24 +135,32 @@ test('a liar that sends many records keeps no record of another machine from bei
   t.is(found.at(-1), '10.0.0.7:7000')
 })
 
-test('a machine that has no network at first is found once it has one, and its fault is reported once', async (t) => {
-  const [clock, socket] = [new ManualClock(), new FakeSocket()]
+test('a machine without a network, or whose sockets break, states why, and looks again once it can', async (t) => {
+  const clock = new ManualClock()
+  let socket = new FakeSocket()
   let hasNetwork = false
   const open = async () => {
     if (!hasNetwork) throw new Error('no network')
     return [socket] as never
   }
-  const faults: string[] = []
-  const lan = new LanDiscovery({ clock, port: 7422, open, onFault: (reason) => void faults.push(reason) })
+  const lan = new LanDiscovery({ clock, port: 7422, open })
   lan.look()
+  t.is(lan.fault, null, 'nothing was asked of it')
   lan.join(TOPIC)
   await new Promise(setImmediate)
   lan.look()
   await new Promise(setImmediate)
-  t.alike([faults, socket.sent.length], [['no network'], 0])
+  t.alike([lan.fault, socket.sent.length], ['no network', 0])
   hasNetwork = true
   lan.look()
   await new Promise(setImmediate)
-  t.alike([faults.length, socket.sent.length, socket.questions], [1, 1, 1])
+  t.alike([lan.fault, socket.sent.length, socket.questions], [null, 1, 1])
+  const broken = socket
+  broken.breaks('EADDRINUSE')
+  t.alike([lan.fault, broken.isDestroyed, clock.pending], ['EADDRINUSE', true, 0])
+  socket = new FakeSocket()
+  lan.look()
+  await new Promise(setImmediate)
+  t.alike([lan.fault, broken.sent.length, socket.sent.length, socket.questions], [null, 1, 1, 1])
   lan.close()
 })

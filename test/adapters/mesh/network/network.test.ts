@@ -56,6 +56,17 @@ test('local: nodes reach each other through the embedded bootstrap, on loopback 
   t.is(await connected, '127.0.0.1')
 })
 
+test('a LAN that cannot be looked at is a problem with its cause, while it lasts', async (t) => {
+  const lan = { fault: 'EADDRINUSE' as string | null, onFound() {}, join() {}, look() {}, close() {} }
+  const tcp = { acceptor: null, addressesOf: () => [], discovery: lan }
+  const { state, hasLan } = await open(t, { localPort: await freePort(), tcp })
+  const [problem] = state.problems()
+  t.alike([hasLan, problem?.code], [true, 'LAN_OFFLINE'])
+  t.ok(problem?.message.endsWith(': EADDRINUSE'), problem?.message)
+  lan.fault = null
+  t.alike(state.problems(), [])
+})
+
 test('local: a port that another program holds is PORT_IN_USE, with another port as the next step', async (t) => {
   const localPort = await takenPort(t)
   const error = await failsWith(t, 'PORT_IN_USE', () => open(t, { localPort }))

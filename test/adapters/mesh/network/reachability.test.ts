@@ -181,11 +181,13 @@ test('a resolved host name is asked at its address', async (t) => {
 })
 
 test('a private network without a bootstrap node is a problem at once, with the address of this machine to serve one', (t) => {
-  const { network } = scene(new FakeDht())
-  const [problem] = network.problems()
-  t.is(problem?.code, 'BOOTSTRAP_MISSING')
-  t.is(problem?.next, 'a2a-node stop && a2a-node start --serve-bootstrap 10.0.0.9:29737')
-  t.ok(problem?.message.includes('except on its LAN by mDNS'), problem?.message)
+  for (const hasLan of [false, true]) {
+    const { network } = scene(new FakeDht(), { hasLan })
+    const [problem] = network.problems()
+    t.is(problem?.code, 'BOOTSTRAP_MISSING')
+    t.is(problem?.next, 'a2a-node stop && a2a-node start --serve-bootstrap 10.0.0.9:29737')
+    t.is(problem?.message.includes('except on its LAN by mDNS'), hasLan, problem?.message)
+  }
 })
 
 test('the network of one machine is never asked, nor is one that is closed', async (t) => {

@@ -11,7 +11,7 @@ const OFFLINE: NetworkProblem = { code: 'NETWORK_OFFLINE', message: 'nothing ans
 
 function explained(error: unknown, problems: readonly NetworkProblem[], ...ends: readonly DialEnd[]): NodeError {
   const dials = { failed: () => ends.map((one) => [ADMIN, one] as const) }
-  return explainedJoin(error, { state: { problems: () => problems }, dials }) as NodeError
+  return explainedJoin(error, { state: { problems: () => problems }, dials, hasLan: true }) as NodeError
 }
 
 function end(given: Partial<DialEnd>): DialEnd {
@@ -25,9 +25,11 @@ test('a join that no admin answers names the network when that is the cause, and
   t.is(offline.message, 'nothing answers. So this node did not join')
   t.alike(offline.next, ['ping -c 3 1.2.3.4', 'a2a-node start --join -'])
   t.is(explained(SILENT, []), SILENT)
+  t.is(explained(SILENT, [{ ...OFFLINE, code: 'LAN_OFFLINE' }]), SILENT, 'the DHT answers')
   t.is(explained(refused, [OFFLINE], end({})), refused)
   const missing = explained(SILENT, [{ ...OFFLINE, code: 'BOOTSTRAP_MISSING' }])
   t.ok(missing.message.startsWith('the invite is for a private network without a bootstrap node'), missing.message)
+  t.ok(missing.message.includes('outside of its LAN'), missing.message)
 })
 
 test('an admin that was found behind another random NAT is named, with a way by WebSocket', (t) => {
