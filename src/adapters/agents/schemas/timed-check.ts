@@ -4,13 +4,13 @@ import { isQuickPattern, LinearPatterns, type MakePattern } from './patterns.js'
 import type { TimeLimit } from '../process/time-limit.js'
 
 /** Milliseconds of a check by exact patterns. The node does nothing else meanwhile. */
-const EXACT_MS = 250
-/**
- * The same for a schema by which a check took too long before: the next such value must not hold the node up as long.
- */
-const SLOW_MS = 10
+const BRIEF_MS = 10
+/** The same for a schema by which a check took too long before: many such values must not hold the node up. */
+const SLOW_MS = 1
 /** Milliseconds of a check by linear patterns. */
 const LINEAR_MS = 400
+/** Milliseconds of a check by exact patterns, for values that linear patterns cannot check: long texts. */
+const EXACT_MS = 250
 
 /** Keywords of a quick schema that cost more than reading the value does. */
 const MAX_COST = 4
@@ -69,12 +69,10 @@ export class TimedCheck {
 
   /** Faults of a value; a check that takes too long is a fault. Total. */
   check(value: unknown): readonly SchemaFault[] {
-    const wasSlow = this.#isSlow
-    const faults = this.#byExact(value, wasSlow ? SLOW_MS : EXACT_MS) ?? this.#byLinear(value)
-    // A long text may need more than the short time, and be too long for linear patterns.
     return (
-      faults ??
-      (wasSlow ? this.#byExact(value, EXACT_MS) : null) ?? [
+      this.#byExact(value, this.#isSlow ? SLOW_MS : BRIEF_MS) ??
+      this.#byLinear(value) ??
+      this.#byExact(value, EXACT_MS) ?? [
         { path: '', message: 'could not be checked: a pattern, or a part that refers to itself, takes too long' }
       ]
     )
