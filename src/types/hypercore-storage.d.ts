@@ -2,6 +2,10 @@ declare module 'hypercore-storage' {
   export interface CoreStorageOptions {
     /** Bytes of the table in memory; two of them at most. Default 64 MiB. */
     readonly writeBufferSize?: number
+    /** False: blocks of tables stay in the page cache of the system alone. Default true, 32 MiB. */
+    readonly blockCache?: boolean
+    /** Must be false without a block cache. Default true. */
+    readonly tableCacheIndexAndFilterBlocks?: boolean
     /** Threads that write tables out and merge them. Default 6. */
     readonly maxBackgroundJobs?: number
     /** -1 (default): all. */

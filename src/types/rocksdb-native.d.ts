@@ -5,6 +5,10 @@ declare module 'rocksdb-native' {
     readonly maxOpenFiles?: number
     /** Bytes of a table in memory before it is written out. */
     readonly writeBufferSize?: number
+    /** False: blocks of tables stay in the page cache of the system alone. Default true, 32 MiB. */
+    readonly blockCache?: boolean
+    /** Must be false without a block cache. Default true. */
+    readonly tableCacheIndexAndFilterBlocks?: boolean
   }
 
   export interface RocksRange {

@@ -22,6 +22,9 @@ const MAX_CACHED_BLOCKS = 512
 export function coreStore(dir: string, options: CorestoreOptions = {}): Corestore {
   const storage = new CoreStorage(dir, {
     writeBufferSize: TABLE_BYTES,
+    // The cache of the system holds the blocks of tables; the engine would hold another 32 MiB.
+    blockCache: false,
+    tableCacheIndexAndFilterBlocks: false,
     maxBackgroundJobs: BACKGROUND_JOBS,
     maxOpenFiles: MAX_OPEN_FILES
   })

@@ -13,7 +13,7 @@ const MAX_WAITING = 2048
 /** Waiting keys that are not declared new. Waiting does not save their write, and they occupy memory for long. */
 const MAX_LASTING = 256
 /** Bytes of their values. */
-const MAX_WAITING_BYTES = 4 * 1024 * 1024
+const MAX_WAITING_BYTES = 2 * 1024 * 1024
 /** Factor by which the waiting keys may exceed {@link MAX_WAITING} while the store accepts no write. */
 const PATIENCE = 4
 /** Bytes of the values of one page, beyond the last. */
@@ -58,6 +58,9 @@ export class LedgerStore {
   static async open(dir: string): Promise<LedgerStore> {
     const rocks = new RocksDB(path.join(dir, 'store'), {
       writeBufferSize: TABLE_BYTES,
+      // The cache of the system holds the blocks of tables. Large values filled another 32 MiB here.
+      blockCache: false,
+      tableCacheIndexAndFilterBlocks: false,
       maxBackgroundJobs: 2,
       maxOpenFiles: 64
     })
