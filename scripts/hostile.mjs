@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // What a hostile member costs honest nodes: `npm run hostile [-- part of a name]... [--calls N] [--rounds N]`. Each
-// attack in its full size beside N honest calls (2,000), and as many without it, in turn. `-- --minutes N`: all attacks
+// attack in its full size beside N honest calls (2,000), and as many without it, in turn. `-- --minutes N`: the attacks
 // in turn by one member for so long beside honest calls, then she is revoked. `-- --inputs N`: each channel that a peer
 // reaches gets N random messages; parts of names choose channels. Exit code 1 when a node takes too much, answers too
 // late, ends, loses a call, or what honest nodes have changes.
@@ -57,12 +57,16 @@ function tell({ name, quiet, busy, before, after, returned, cut, revokedSeconds,
   return faults.length === 0
 }
 
-async function each({ fullRun, attacks }, { parts, calls, rounds }) {
+/** @throws Error when none has such a name */
+function chosenOf(attacks, parts) {
   const chosen = attacks.filter(({ name }) => parts.length === 0 || parts.some((part) => name.includes(part)))
-  if (chosen.length === 0)
-    throw new Error(`no such attack; there are\n${attacks.map(({ name }) => `  ${name}`).join('\n')}`)
+  if (chosen.length > 0) return chosen
+  throw new Error(`no such attack; there are\n${attacks.map(({ name }) => `  ${name}`).join('\n')}`)
+}
+
+async function each(fullRun, attacks, { calls, rounds }) {
   let isGood = true
-  for (const attack of chosen) {
+  for (const attack of attacks) {
     try {
       const report = await fullRun(attack, { calls, rounds })
       const cut = report.cutSeconds === null ? 'not cut' : `cut after ${report.cutSeconds} s`
@@ -75,9 +79,13 @@ async function each({ fullRun, attacks }, { parts, calls, rounds }) {
   return isGood
 }
 
-async function together({ siege }, minutes) {
-  const report = await siege({ minutes, say: (line) => console.log(line) })
-  return tell({ ...report, name: `all attacks in turn, ${minutes} minutes`, cut: `cut ${report.cuts} times` })
+async function together(siege, attacks, minutes) {
+  const report = await siege({ minutes, attacks, say: (line) => console.log(line) })
+  return tell({
+    ...report,
+    name: `${attacks.length} attacks in turn, ${minutes} minutes`,
+    cut: `cut ${report.cuts} times`
+  })
 }
 
 /**
@@ -116,7 +124,8 @@ async function random({ parts, inputs }) {
 async function main(chosen) {
   if (chosen.inputs !== null) return random(chosen)
   const { fullRun, siege, attacks } = await compileTests('test/support/hostile/full.js')
-  return chosen.minutes === null ? each({ fullRun, attacks }, chosen) : together({ siege }, chosen.minutes)
+  const some = chosenOf(attacks, chosen.parts)
+  return chosen.minutes === null ? each(fullRun, some, chosen) : together(siege, some, chosen.minutes)
 }
 
 process.exit((await main(options())) ? 0 : 1)

@@ -31,12 +31,16 @@ export class EvilCalls {
       }
   }
 
-  /** How many tasks the victim says that it has. It answers when it has answered what was asked before. */
+  /**
+   * How many tasks the victim says that it has; 0 when a link ends meanwhile. It answers when it has answered what was
+   * asked before.
+   */
   async total(): Promise<number> {
     const { seen } = this.#eve.member
     seen.frames.length = 0
     await this.call('ListTasks', { pageSize: 1 })
-    await seen.until(() => this.#seenTotal() !== null)
+    const before = seen.closed.length
+    await seen.until(() => this.#seenTotal() !== null || seen.closed.length > before)
     return this.#seenTotal() ?? 0
   }
 

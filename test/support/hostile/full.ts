@@ -1,3 +1,5 @@
+import fs from 'node:fs'
+import os from 'node:os'
 import type { Teardown } from '../tmp.js'
 import { type Attack, ATTACKS } from './attacks.js'
 import { HonestCalls, timesOf, type Times } from './honest-calls.js'
@@ -66,22 +68,31 @@ export interface Siege {
   readonly faults: readonly string[]
 }
 
+/** How long a siege is, and of which attacks. */
+export interface SiegeOptions {
+  readonly minutes: number
+  /** Taken in turn. */
+  readonly attacks: readonly Attack[]
+  /** Told of each attack that ends. */
+  say(line: string): void
+}
+
 /**
- * All attacks in turn by one member for so many minutes while an honest node makes calls at another; then she is
- * revoked.
- * `say`: told of each attack that begins. @throws Error when an honest call does not end COMPLETED
+ * Attacks in turn by one member for so many minutes while an honest node makes calls at another; then she is revoked.
+ * @throws Error when an honest call does not end COMPLETED
  */
-export async function siege({ minutes, say }: { readonly minutes: number; say(line: string): void }): Promise<Siege> {
+export async function siege({ minutes, attacks: all, say }: SiegeOptions): Promise<Siege> {
   return await inScope(async (t) => {
     const scene = await attackScene(t, { isAdmin: true })
     const honest = new HonestCalls(t, { home: scene.bob.home, paceMs: PACE_MS })
     await honest.make(200)
     const before = await takenBy(scene)
+    yieldProcessors()
     const quiet = timesOf(await honest.make(1000))
     let blows: Blowing | null = null
     let revokedSeconds = 0
     const job = async (): Promise<void> => {
-      await inTurn(scene, { minutes, say, onBegin: (next) => (blows = next) })
+      await inTurn(scene, { minutes, attacks: all, say, honest, onBegin: (next) => (blows = next) })
       revokedSeconds = await revoke(scene)
     }
     const busy = timesOf(await honest.during(job, () => blows?.next()))
@@ -108,30 +119,31 @@ const SIEGE: Pick<Attack, 'maxDisk'> & Attack = {
   maxDisk: ATTACKS.streams.maxDisk + MAX_DISK
 }
 
-interface Turns {
-  readonly minutes: number
-  say(line: string): void
+/** Nothing else is taken into the log of who did that. */
+const LAST: Attack = ATTACKS.writerBlocks
+
+interface Turns extends SiegeOptions {
+  readonly honest: HonestCalls
   onBegin(blows: Blowing): void
 }
 
-async function inTurn(scene: AttackScene, { minutes, say, onBegin }: Turns): Promise<void> {
-  const { writerBlocks, ...others } = ATTACKS
+async function inTurn(scene: AttackScene, { minutes, attacks: all, ...turns }: Turns): Promise<void> {
+  const others = all.filter((one) => one !== LAST)
   const end = performance.now() + minutes * 60_000 - TURN_MS
-  for (let turn = 0; performance.now() < end; turn++)
-    for (const attack of Object.values(others)) {
+  while (performance.now() < end)
+    for (const attack of others) {
       if (performance.now() >= end) break
-      await oneTurn(scene, { attack, say, onBegin })
+      await oneTurn(scene, { attack, ...turns })
     }
-  await oneTurn(scene, { attack: writerBlocks, say, onBegin })
+  if (others.length < all.length) await oneTurn(scene, { attack: LAST, ...turns })
 }
 
 /** An attack that cannot begin, since the member is cut, has the same time. */
 async function oneTurn(
   scene: AttackScene,
-  { attack, say, onBegin }: Omit<Turns, 'minutes'> & { readonly attack: Attack }
+  { attack, say, honest, onBegin }: Omit<Turns, 'minutes' | 'attacks'> & { readonly attack: Attack }
 ): Promise<void> {
-  const { memory, disk } = await takenBy(scene)
-  say(`${attack.name} (${memory} MiB of memory, ${disk} MiB of disk so far)`)
+  const from = honest.times.length
   let isOver = false
   let rest = (): void => {}
   void attack
@@ -146,6 +158,20 @@ async function oneTurn(
   await new Promise((resolve) => setTimeout(resolve, TURN_MS))
   isOver = true
   rest()
+  const { memory, disk } = await takenBy(scene)
+  const { calls, p99, max } = timesOf(honest.times.slice(from))
+  say(
+    `${attack.name}: ${calls} honest calls, p99 ${p99} ms, at most ${max} ms; so far ${memory} MiB of memory, ${disk} MiB of disk`
+  )
+}
+
+/**
+ * The member lives in this process, and would have a machine of its own: honest processes, which have begun, go first.
+ */
+function yieldProcessors(): void {
+  if (process.platform !== 'linux') return
+  for (const thread of fs.readdirSync('/proc/self/task'))
+    os.setPriority(Number(thread), os.constants.priority.PRIORITY_LOW)
 }
 
 /** Runs a job like a test: what it makes is gone when it ends. */

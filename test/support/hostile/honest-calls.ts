@@ -16,6 +16,7 @@ export interface Times {
 /** Calls of one honest node at another, made by a process beside it. */
 export class HonestCalls {
   readonly #child: ChildProcess
+  #times: number[] = []
 
   /** `paceMs`: from the beginning of a call to that of the next; 0: one after the other. */
   constructor(t: Teardown, { home, paceMs }: { readonly home: string; readonly paceMs: number }) {
@@ -42,12 +43,18 @@ export class HonestCalls {
     return await made
   }
 
+  /** Times of the calls that ended in the current run so far. */
+  get times(): readonly number[] {
+    return this.#times
+  }
+
   #tell(order: HonestOrder): void {
     this.#child.send(order)
   }
 
   #run(order: HonestOrder, onBegin: () => void): Promise<readonly number[]> {
     const times: number[] = []
+    this.#times = times
     const failures: string[] = []
     return new Promise((resolve, reject) => {
       const onExit = (): void => reject(new Error('the process of the honest calls ended'))
