@@ -8,8 +8,27 @@ import type { Principal } from './node-api.js'
 
 export type { GatewayEvent, GatewaySnapshot }
 
+/** The turn of a caller to read stored contents of tasks, which may be large. */
+export interface ContentsTurn {
+  /**
+   * Resolves at the turn. Awaited before each read from the store.
+   * @throws NodeError CHANNEL_CLOSED: the caller is gone
+   */
+  take(): Promise<void>
+  /** Counts the bytes of a read. */
+  read(bytes: number): void
+  /** Nothing is read until further notice, so others may have the turn. */
+  rest(): void
+}
+
+/** Options of a caller whose reads have turns. */
+interface WithTurn {
+  /** Default: reads wait for nobody. */
+  readonly turn?: ContentsTurn
+}
+
 /** A message of a client of the A2A gateway, and for whom it is. */
-export interface GatewaySend {
+export interface GatewaySend extends WithTurn {
   readonly message: Message
   /** An agent by its whole name in URLs; null: any agent with the skill. */
   readonly agent: string | null
@@ -72,7 +91,7 @@ export type GatewayReply =
   | { readonly kind: 'message'; readonly message: Message }
 
 /** Which page is asked for. */
-export interface GatewayPaging {
+export interface GatewayPaging extends WithTurn {
   /** null: the first. */
   readonly after: PageCursor | null
   readonly limit: number
@@ -101,7 +120,7 @@ export interface Gateway {
    */
   send(by: Principal, request: GatewaySend): Promise<GatewayReply>
   /** @throws NodeError TASK_NOT_FOUND */
-  get(by: Principal, id: string): Promise<GatewaySnapshot>
+  get(by: Principal, id: string, options?: WithTurn): Promise<GatewaySnapshot>
   /** Is a task one of that agent, by its name as in {@link GatewaySend}? A look-up. @throws NodeError TASK_NOT_FOUND */
   isOf(by: Principal, id: string, agentName: string): boolean
   /** The newest change of state first. `agentName`: as in {@link GatewaySend}. */
@@ -110,7 +129,7 @@ export interface Gateway {
    * Resolves when it is canceled, early when the signal aborts.
    * @throws NodeError TASK_NOT_FOUND, CONFLICT when it has ended
    */
-  cancel(by: Principal, id: string, signal?: AbortSignalLike): Promise<GatewaySnapshot>
+  cancel(by: Principal, id: string, options?: GatewayCancel): Promise<GatewaySnapshot>
   /**
    * Events of a task after a generation, without a gap. It ends when the task ends (or rests, with `untilRest`),
    * expires, or the signal aborts.
@@ -138,8 +157,13 @@ export interface OutputRules {
   violation(value: unknown): OutputViolation | null
 }
 
+/** How a task is canceled. */
+export interface GatewayCancel extends WithTurn {
+  readonly signal?: AbortSignalLike
+}
+
 /** How a task is followed. */
-export interface GatewayFollow {
+export interface GatewayFollow extends WithTurn {
   readonly after: number
   readonly untilRest?: boolean
   readonly signal?: AbortSignalLike

@@ -2,6 +2,7 @@ import type { AbortSignalLike } from '../kit/clock.js'
 import type { Unsubscribe } from '../kit/events.js'
 import type { NodeId } from '../kit/ids.js'
 import type { CallRequest } from '../domain/channel/call.js'
+import type { ContentsTurn } from './gateway.js'
 
 export type { CallRequest }
 
@@ -11,11 +12,8 @@ export interface MemberCall extends CallRequest {
   readonly peer: NodeId
   /** Aborts when the member hangs up, or its link is gone. */
   readonly signal: AbortSignalLike
-  /**
-   * Resolves at this call's turn to be answered, which lasts until it is over; one call of a member at a time has the
-   * turn. Await it before large reads for the answer. Never rejects; resolves too when the call is over.
-   */
-  turn(): Promise<void>
+  /** Its turn to be answered, which lasts until the answer is sent; one call of a member at a time has the turn. */
+  readonly turn: ContentsTurn
 }
 
 /** A part of an answer. */

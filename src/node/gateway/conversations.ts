@@ -195,8 +195,9 @@ export class Conversations implements ContextStore {
   /** Of many events only the first and the last. The fold of the turns counts those in between. */
   async #events(id: string, from: number, to: number): Promise<readonly GatewayEvent[]> {
     const { log } = this.#deps
-    if (to - from <= FIRST_EVENTS + LAST_EVENTS) return await log.events(id, from, to)
-    return [...(await log.events(id, from, from + FIRST_EVENTS)), ...(await log.events(id, to - LAST_EVENTS, to))]
+    if (to - from <= FIRST_EVENTS + LAST_EVENTS) return await log.events(id, { after: from, to })
+    const first = await log.events(id, { after: from, to: from + FIRST_EVENTS })
+    return [...first, ...(await log.events(id, { after: to - LAST_EVENTS, to }))]
   }
 }
 

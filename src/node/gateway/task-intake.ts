@@ -332,6 +332,8 @@ export class TaskStates {
     const { index, log, clock } = this.#deps
     let wake = (): void => {}
     let isLate = false
+    // The first event is the message of the client.
+    let after = 1
     const end = (): void => {
       isLate = true
       wake()
@@ -344,7 +346,9 @@ export class TaskStates {
         const changed = new Promise<void>((resolve) => {
           wake = resolve
         })
-        const answer = wholeAnswer(await log.events(id, 0, index.get(id)?.generation ?? 0))
+        const to = index.get(id)?.generation ?? after
+        const answer = wholeAnswer(await log.events(id, { after, to }))
+        after = to
         if (answer !== undefined) return answer
         if (isLate || signal?.aborted === true || index.get(id) === undefined) return null
         await changed

@@ -14,6 +14,7 @@ import {
   snapshotOf
 } from '../../domain/gateway/task.js'
 import type { Message } from '../../domain/gateway/message.js'
+import type { ContentsTurn } from '../../ports/gateway.js'
 import type { Ledger, LedgerChange, LedgerEntry } from '../../ports/ledger.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { Abort } from '../../kit/abort.js'
@@ -26,9 +27,9 @@ const READ_BYTES = 4_194_304
 /** Delay before a failed commit is retried, in milliseconds. */
 const AGAIN_MS = 1000
 
-/** The tasks whose events are kept in memory, and the characters of each: a longer log is read from the disk. */
+/** The tasks whose events are kept in memory, and the characters of all of them: others are read from the disk. */
 const RECENT_TASKS = 128
-const RECENT_LENGTH = 65_536
+const RECENT_LENGTH = 2_097_152
 /** Characters of a log stored in the record of its task: lists read those of many tasks at once. */
 const WHOLE_LENGTH = 16_384
 
@@ -49,6 +50,16 @@ interface Writing {
   /** The task after all applied events. */
   task: GatewayTask
   events: GatewayEvent[]
+}
+
+/** Durable events of a task. */
+export interface EventRange {
+  /** Generation of the event before them; 0: from the first one. */
+  readonly after: number
+  /** Generation of the last one. */
+  readonly to: number
+  /** Default: the read waits for nobody. */
+  readonly turn?: ContentsTurn | undefined
 }
 
 /** A durable event, with its task after it. */
@@ -150,22 +161,29 @@ export class TaskLog {
   }
 
   /** The contents of a task, without a promise when its events are in memory. @throws NodeError STORE_DAMAGED */
-  snapshot(task: GatewayTask): GatewaySnapshot | Promise<GatewaySnapshot> {
+  snapshot(task: GatewayTask, turn?: ContentsTurn): GatewaySnapshot | Promise<GatewaySnapshot> {
     const { id, generation } = task
     const recent = this.#recent.of(id, generation)
-    if (recent === null) return this.events(id, 0, generation).then((events) => snapshotOf(task, events))
+    if (recent === null)
+      return this.events(id, { after: 0, to: generation, turn }).then((events) => snapshotOf(task, events))
     return snapshotOf(task, recent.events.length === generation ? recent.events : recent.events.slice(0, generation))
   }
 
-  /** Durable events after a generation, up to another one. */
-  async events(id: string, after: number, to: number): Promise<GatewayEvent[]> {
+  /** Durable events of a range. */
+  async events(id: string, range: EventRange): Promise<GatewayEvent[]> {
     const events: GatewayEvent[] = []
-    if (after >= to) return events
-    for await (const record of this.#records(id, to, after)) {
-      for (const event of record.events) if (event.generation > after && event.generation <= to) events.push(event)
-      if (events.length >= to - after) break
-    }
+    for await (const some of this.eventsByRecord(id, range)) for (const event of some) events.push(event)
     return events
+  }
+
+  /** Durable events of a range, as they were recorded together. */
+  async *eventsByRecord(id: string, { after, to, turn }: EventRange): AsyncIterable<GatewayEvent[]> {
+    for await (const { events } of after < to ? this.#records(id, { after, to, turn }) : []) {
+      const some = events.filter(({ generation }) => generation > after && generation <= to)
+      const isLast = some.at(-1)?.generation === to
+      yield some
+      if (isLast) return
+    }
   }
 
   /**
@@ -180,7 +198,7 @@ export class TaskLog {
       event.type === 'message' && event.message.role === 'user' && event.message.messageId === messageId
     let found: GatewayEvent | undefined
     let bytes = 0
-    for await (const { events, length } of this.#records(id, generation)) {
+    for await (const { events, length } of this.#records(id, { after: 0, to: generation })) {
       bytes += length
       found ??= events.find(isIt)
     }
@@ -190,25 +208,28 @@ export class TaskLog {
   /** The records of a task's durable events after a generation, one at a time: all together may be large. */
   async *#records(
     id: string,
-    to: number,
-    after = 0
+    { after, to, turn }: EventRange
   ): AsyncIterable<{ readonly events: readonly GatewayEvent[]; readonly length: number }> {
     const recent = this.#recent.of(id, to)
     if (recent !== null) return yield recent
+    await turn?.take()
     const bytes = await this.#deps.ledger.get(GATEWAY_KEYS.task(id))
     const record = bytes === null ? null : decodeTask(id, bytes)
     // The task was removed meanwhile.
     if (bytes === null || record === null) return
+    turn?.read(bytes.byteLength)
     if (record.log !== null) return yield { events: record.log, length: bytes.byteLength }
     // Each record has at least one event.
     for await (const { value } of this.#all(eventRange(id, after), to - after)) {
+      await turn?.take()
+      turn?.read(value.byteLength)
       const events = decodeLog(record.task, value)
       if (events === null) return
       yield { events, length: value.byteLength }
     }
   }
 
-  /** The caller has the end of the task: drops its events from memory. */
+  /** A caller has the end of the task: drops its events from memory. */
   recordSent(id: string): void {
     this.#recent.drop(id)
   }
@@ -349,6 +370,8 @@ interface RecentLog {
 class RecentEvents {
   /** Roughly in the order of their beginnings. Few, each kept until its answer: a map would be rebuilt all the time. */
   readonly #logs: RecentLog[] = []
+  /** Characters of all. */
+  #length = 0
 
   /** `length`: of the record with the events. */
   add(id: string, events: GatewayEvent[], length: number): void {
@@ -356,11 +379,11 @@ class RecentEvents {
     if (log !== null) {
       for (const event of events) log.events.push(event)
       log.length += length
-      if (log.length > RECENT_LENGTH) this.drop(id)
-    } else if (events[0]?.generation === 1 && length <= RECENT_LENGTH) {
-      this.#logs.push({ id, events, length })
-      if (this.#logs.length > RECENT_TASKS) this.#logs.shift()
-    }
+    } else if (events[0]?.generation === 1) this.#logs.push({ id, events, length })
+    else return
+    this.#length += length
+    while (this.#logs.length > RECENT_TASKS || this.#length > RECENT_LENGTH)
+      this.#length -= this.#logs.shift()?.length ?? 0
   }
 
   /** All events up to a generation, and maybe later ones; null when they are not in memory. */
@@ -371,7 +394,10 @@ class RecentEvents {
 
   drop(id: string): void {
     const at = this.#logs.findLastIndex((log) => log.id === id)
-    const last = at === -1 ? undefined : this.#logs.pop()
+    const log = this.#logs[at]
+    if (log === undefined) return
+    this.#length -= log.length
+    const last = this.#logs.pop()
     if (last !== undefined && at < this.#logs.length) this.#logs[at] = last
   }
 

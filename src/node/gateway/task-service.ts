@@ -1,4 +1,4 @@
-import type { AbortSignalLike, Timer } from '../../kit/clock.js'
+import type { Timer } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
 import { AsyncQueue } from '../../kit/queue.js'
 import { sizeOf } from '../../kit/size.js'
@@ -13,12 +13,14 @@ import {
 import type { TaskFilter } from '../../domain/gateway/task-order.js'
 import type {
   Gateway,
+  GatewayCancel,
   GatewayFollow,
   GatewayPage,
   GatewayPaging,
   GatewayReply,
   GatewaySend,
-  OutputRules
+  OutputRules,
+  ContentsTurn
 } from '../../ports/gateway.js'
 import type { ContextStore } from '../../ports/task-api.js'
 import type { Principal } from '../../ports/node-api.js'
@@ -40,7 +42,7 @@ const FOLLOW_QUEUE = 1024
 /** Interval between sweeps for expired tasks, in milliseconds. */
 const SWEEP_MS = 60_000
 /** Bytes of tasks with their contents that end a page early. */
-export const MAX_PAGE_BYTES = 1_048_576
+export const MAX_PAGE_BYTES = 524_288
 
 /** Dependencies of {@link TaskService}. */
 export type TaskServiceDeps = DirectReadDeps &
@@ -133,20 +135,21 @@ export class TaskService implements Gateway {
     if ('role' in task) return { kind: 'message', message: task }
     if (request.wait && !this.#states.isIn(task.id, RESTING_STATES))
       await this.#states.until(task.id, RESTING_STATES, request.signal)
-    const given = this.#snapshot(task)
-    const snapshot = given instanceof Promise ? await given : given
     // The task of a stream is as it was before the wait: its first events are not lost.
+    const before = this.#index.get(task.id) ?? pastItsTime()
     const isAnswerable = !request.wait && request.mayAnswer && request.message.taskId === undefined
     const message =
       isAnswerable && request.push === undefined ? await this.#states.wholeAnswer(task.id, request.signal) : null
     if (message !== null) return { kind: 'message', message }
+    const given = this.#log.snapshot(before, request.turn)
+    const snapshot = given instanceof Promise ? await given : given
     if (ENDED_STATES.has(snapshot.task.state)) this.#log.recordSent(task.id)
     return { kind: 'task', snapshot }
   }
 
-  async get(by: Principal, id: string): Promise<GatewaySnapshot> {
+  async get(by: Principal, id: string, { turn }: { readonly turn?: ContentsTurn } = {}): Promise<GatewaySnapshot> {
     allow(by, 'read')
-    return (await this.#contents(this.#index.find(ownerOf(by), id))) ?? pastItsTime()
+    return (await this.#contents(this.#index.find(ownerOf(by), id), turn)) ?? pastItsTime()
   }
 
   isOf(by: Principal, id: string, agentName: string): boolean {
@@ -163,7 +166,7 @@ export class TaskService implements Gateway {
     const agent = agentName === undefined ? {} : { agent: addressText(await this.#node.resolver.agent(by, agentName)) }
     const { tasks, next, total } = this.#index.page(ownerOf(by), { ...rest, ...agent }, page)
     if (!page.isWhole) return { tasks: tasks.map((task) => ({ task, history: [], artifacts: [] })), next, total }
-    const { whole, last } = await this.#whole(tasks)
+    const { whole, last } = await this.#whole(tasks, page.turn)
     return { tasks: whole, next: last === tasks.at(-1) || last === undefined ? next : last, total }
   }
 
@@ -171,12 +174,13 @@ export class TaskService implements Gateway {
    * Tasks with their contents, as many as a page has room for, and the last of them. One at a time: each may be large.
    */
   async #whole(
-    tasks: readonly GatewayTask[]
+    tasks: readonly GatewayTask[],
+    turn?: ContentsTurn
   ): Promise<{ readonly whole: GatewaySnapshot[]; readonly last: GatewayTask | undefined }> {
     const whole: GatewaySnapshot[] = []
     let bytes = 0
     for (const last of tasks) {
-      const snapshot = await this.#contents(last)
+      const snapshot = await this.#contents(last, turn)
       if (snapshot === null) continue
       bytes += sizeOf(snapshot)
       whole.push(snapshot)
@@ -186,12 +190,12 @@ export class TaskService implements Gateway {
   }
 
   /** The contents of a task; null when it was removed during the read. */
-  async #contents(task: GatewayTask): Promise<GatewaySnapshot | null> {
-    const snapshot = await this.#log.snapshot(task)
+  async #contents(task: GatewayTask, turn?: ContentsTurn): Promise<GatewaySnapshot | null> {
+    const snapshot = await this.#log.snapshot(task, turn)
     return this.#index.get(task.id) === undefined ? null : snapshot
   }
 
-  async cancel(by: Principal, id: string, signal?: AbortSignalLike): Promise<GatewaySnapshot> {
+  async cancel(by: Principal, id: string, { signal, turn }: GatewayCancel = {}): Promise<GatewaySnapshot> {
     allow(by, 'send')
     const task = this.#log.current(this.#index.find(ownerOf(by), id))
     if (ENDED_STATES.has(task.state))
@@ -201,13 +205,13 @@ export class TaskService implements Gateway {
     if (signal?.aborted !== true)
       this.#log.add(this.#log.current(this.#index.find(ownerOf(by), id)), { type: 'status', state: 'canceled' })
     await this.#states.until(id, ENDED_STATES, signal)
-    return await this.#snapshot(task)
+    return (await this.#contents(this.#index.get(id) ?? pastItsTime(), turn)) ?? pastItsTime()
   }
 
   async *follow(
     by: Principal,
     id: string,
-    { after, untilRest = false, signal }: GatewayFollow
+    { after, untilRest = false, signal, turn }: GatewayFollow
   ): AsyncIterable<GatewayEvent> {
     allow(by, 'read')
     const ends = untilRest ? RESTING_STATES : ENDED_STATES
@@ -217,34 +221,40 @@ export class TaskService implements Gateway {
     // A follower may name a generation in the future.
     let last = Math.min(after, generation)
     try {
-      for (const event of await this.#log.events(id, after, generation)) {
-        last = event.generation
-        yield event
+      for await (const events of this.#log.eventsByRecord(id, { after, to: generation, turn })) {
+        // A reader may be slow: what it has is not held here.
+        for (let event = events.shift(); event !== undefined; event = events.shift()) {
+          last = event.generation
+          yield event
+        }
       }
       if (ends.has(state)) return
+      turn?.rest()
       for await (const update of queue) {
-        for (const event of await this.#missed(id, last, update)) {
+        for (const event of await this.#missed(id, last, { update, turn })) {
           last = event.generation
           yield event
           if (event.type === 'status' && ends.has(event.state)) return
         }
+        turn?.rest()
         // A task that waits for its client may expire before the answer.
         if (this.#index.get(id) === undefined) return
       }
     } finally {
       unlisten()
       queue.end()
+      if (this.#states.isIn(id, ENDED_STATES)) this.#log.recordSent(id)
     }
   }
 
   /** The events after a generation up to the update; null: updates were lost, so read the log. */
-  async #missed(id: string, last: number, update: TaskUpdate | null): Promise<readonly GatewayEvent[]> {
+  async #missed(
+    id: string,
+    last: number,
+    { update, turn }: { readonly update: TaskUpdate | null; readonly turn: ContentsTurn | undefined }
+  ): Promise<readonly GatewayEvent[]> {
     const to = update?.event.generation ?? this.#index.get(id)?.generation ?? last
-    return update !== null && to === last + 1 ? [update.event] : await this.#log.events(id, last, to)
-  }
-
-  #snapshot({ id }: GatewayTask): GatewaySnapshot | Promise<GatewaySnapshot> {
-    const task = this.#index.get(id)
-    return task === undefined ? pastItsTime() : this.#log.snapshot(task)
+    if (update !== null && to === last + 1) return [update.event]
+    return await this.#log.events(id, { after: last, to, turn })
   }
 }

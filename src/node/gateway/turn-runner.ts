@@ -264,7 +264,7 @@ export class TurnRunner {
   /** The output of a task before the current turn, as far as it is judged with it. @throws NodeError STORE_DAMAGED */
   async #sentBefore({ id, run, generation }: GatewayTask): Promise<readonly GatewayEvent[]> {
     if (this.#rules?.holdsBack !== true || run?.taskId === id) return []
-    const events = await this.#log.events(id, Math.max(0, generation - MAX_EVENTS_BEFORE), generation)
+    const events = await this.#log.events(id, { after: Math.max(0, generation - MAX_EVENTS_BEFORE), to: generation })
     return events.slice(
       0,
       events.findLastIndex(({ type }) => type === 'message')

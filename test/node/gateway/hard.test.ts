@@ -214,7 +214,7 @@ test('a task whose agent asks a question after the order to stop is canceled, an
   const deaf = await begin()
   await world.settle()
   const hangUp = new AbortController()
-  const waiting = gateway.cancel(ALICE, deaf, hangUp.signal)
+  const waiting = gateway.cancel(ALICE, deaf, { signal: hangUp.signal })
   hangUp.abort()
   t.is((await waiting).task.state, 'working')
   for (const end of ends.splice(0)) end()

@@ -67,10 +67,10 @@ test('a task and its events are durable before any notification, and read after 
     [['task_1', 'working', 2]]
   )
   t.alike(
-    (await next.log.events(TASK.id, 0, 2)).map(({ type }) => type),
+    (await next.log.events(TASK.id, { after: 0, to: 2 })).map(({ type }) => type),
     ['message', 'status']
   )
-  t.alike(await next.log.events(TASK.id, 2, 2), [])
+  t.alike(await next.log.events(TASK.id, { after: 2, to: 2 }), [])
 })
 
 test('an input that does not fit says why and writes nothing', async (t) => {
@@ -125,4 +125,68 @@ test('a message is found by its id, and a removed task leaves nothing', async (t
   log.on(TASK.id, (update) => heard.push(update))
   await log.remove(task)
   t.alike([heard, await ledger.list({ from: '!', to: '~~', limit: 10 })], [[null], []])
+})
+
+/** A turn that counts. */
+class CountedTurn {
+  taken = 0
+  bytes = 0
+
+  take(): Promise<void> {
+    this.taken++
+    return Promise.resolve()
+  }
+
+  read(bytes: number): void {
+    this.bytes += bytes
+  }
+
+  rest(): void {}
+}
+
+test('the newest events are in memory up to a size of all; a read of others takes its turn and counts', async (t) => {
+  const { log } = sceneOf(createMemoryLedger())
+  const text = 'x'.repeat(600_000)
+  const tasks: GatewayTask[] = []
+  for (let at = 0; at < 10; at++) {
+    const input = { ...SAID, message: { ...SAID.message, parts: [{ text }] } }
+    const { task, durable } = log.begin({ ...TASK, id: `task_${at}` }, [input], [])
+    await durable
+    tasks.push(task)
+  }
+  const taken = await Promise.all(
+    tasks.map(async (task) => {
+      const turn = new CountedTurn()
+      const { history } = await log.snapshot(task, turn)
+      t.is(history[0]?.parts[0]?.text?.length, text.length)
+      t.is(turn.taken > 0, turn.bytes > text.length)
+      return turn.taken > 0
+    })
+  )
+  t.alike(taken, [true, true, true, true, true, true, true, false, false, false], '2,097,152 characters hold 3')
+  const [last] = tasks.slice(-1)
+  log.recordSent(last?.id ?? '')
+  const turn = new CountedTurn()
+  if (last !== undefined) await log.snapshot(last, turn)
+  t.ok(turn.bytes > text.length, 'whose end was sent is read again')
+})
+
+test('events of many records are read one record at a time, each in the turn', async (t) => {
+  const ledger = createMemoryLedger()
+  const { log } = sceneOf(ledger)
+  const { task, durable } = log.begin(TASK, [SAID], [])
+  await durable
+  for (let at = 0, now = task; at < 4; at++) {
+    const message = { messageId: `a${at}`, role: 'agent', parts: [{ text: 'on it' }] } as const
+    t.is(log.add(now, { type: 'status', state: 'working', message }), null)
+    now = log.current(now)
+    await settle()
+  }
+  const turn = new CountedTurn()
+  const seen: number[] = []
+  for await (const events of sceneOf(ledger).log.eventsByRecord(TASK.id, { after: 1, to: 5, turn })) {
+    seen.push(...events.map(({ generation }) => generation))
+    t.is(turn.taken, 1 + seen.length, 'one for the record of the task, and one for each')
+  }
+  t.alike(seen, [2, 3, 4, 5])
 })

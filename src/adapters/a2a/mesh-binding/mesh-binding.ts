@@ -66,15 +66,15 @@ function callerOf(deps: MeshBindingDeps, call: MemberCall): Caller {
 }
 
 /** The gateway for one call. Reads of tasks wait for their turn, since contents may be large. */
-function readInTurn(gateway: Gateway, call: Pick<MemberCall, 'turn'>): Gateway {
+function readInTurn(gateway: Gateway, { turn }: Pick<MemberCall, 'turn'>): Gateway {
   return {
     push: gateway.push,
-    send: (by, request) => gateway.send(by, request),
-    get: (by, id) => call.turn().then(() => gateway.get(by, id)),
+    send: (by, request) => gateway.send(by, { ...request, turn }),
+    get: (by, id) => gateway.get(by, id, { turn }),
     isOf: (by, id, agentName) => gateway.isOf(by, id, agentName),
-    list: (by, filter, page) => call.turn().then(() => gateway.list(by, filter, page)),
-    cancel: (by, id, signal) => gateway.cancel(by, id, signal),
-    follow: (by, id, options) => gateway.follow(by, id, options)
+    list: (by, filter, page) => gateway.list(by, filter, { ...page, turn }),
+    cancel: (by, id, options) => gateway.cancel(by, id, { ...options, turn }),
+    follow: (by, id, options) => gateway.follow(by, id, { ...options, turn })
   }
 }
 

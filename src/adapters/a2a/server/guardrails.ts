@@ -88,10 +88,10 @@ export function guardedGateway(gateway: Gateway, guardrails: Guardrails): Gatewa
       if (broken === null) return gateway.send(by, request)
       return Promise.reject(new NodeError('INVALID_INPUT', violationText(broken), { data: broken }))
     },
-    get: (by, id) => gateway.get(by, id),
+    get: (by, id, options) => gateway.get(by, id, options),
     isOf: (by, id, agentName) => gateway.isOf(by, id, agentName),
     list: (by, filter, page) => gateway.list(by, filter, page),
-    cancel: (by, id, signal) => gateway.cancel(by, id, signal),
+    cancel: (by, id, options) => gateway.cancel(by, id, options),
     follow: (by, id, options) => gateway.follow(by, id, options)
   }
 }

@@ -124,7 +124,7 @@ type Sent = Pick<GatewaySend, 'message' | 'skill' | 'push'>
 
 async function canceled(params: Record<string, unknown>, caller: Caller): Promise<GatewaySnapshot> {
   const id = taskAt(caller, textOf(params, 'id'))
-  return await caller.gateway.cancel(caller.by, id, caller.signal).catch((error: unknown) => {
+  return await caller.gateway.cancel(caller.by, id, { signal: caller.signal }).catch((error: unknown) => {
     throw faultOf(error, { isCancel: true })
   })
 }

@@ -2,6 +2,7 @@ import { type Clock, wait } from '../../../kit/clock.js'
 import { messageOf, NodeError } from '../../../kit/errors.js'
 import type { NodeId } from '../../../kit/ids.js'
 import { type CallEnd, type CallPart, MAX_CALL_ANSWER_BYTES } from '../../../domain/channel/call.js'
+import type { ContentsTurn } from '../../../ports/gateway.js'
 import type { AnswerItem, CallAnswer, CallHandler } from '../../../ports/member-calls.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
 import { Abort } from '../../../kit/abort.js'
@@ -122,7 +123,7 @@ export class InboundCalls {
       const handler = this.#ofPaths.get(path) ?? (await this.#handler)
       if (handler === null) return void (await this.#send(peer, { type: 'end', id, how: 'unserved' }, signal))
       if (signal.aborted) return
-      const answer = await handler({ peer, path, parameters, body, signal, turn: () => call.turn() })
+      const answer = await handler({ peer, path, parameters, body, signal, turn: call })
       if (signal.aborted) return
       const isStream = 'items' in answer
       const how = isStream
@@ -130,6 +131,7 @@ export class InboundCalls {
         : await this.#inTurn(peer, call, answerPart(id, answer))
       if (!signal.aborted && (isStream || how !== 'done')) await this.#send(peer, { type: 'end', id, how }, signal)
     } catch (error) {
+      if (signal.aborted) return
       this.#deps.telemetry.log('warn', 'a call of a member failed', { peer, reason: messageOf(error) })
       await this.#send(peer, { type: 'end', id, how: 'cut' }, signal)
     }
@@ -146,8 +148,6 @@ export class InboundCalls {
       call
     }: { readonly answer: Extract<CallAnswer, { items: unknown }>; readonly call: InboundCall }
   ): Promise<CallEnd> {
-    // The turn covers the items so far; the next ones may take long to come.
-    call.endTurn(0)
     try {
       for await (const item of items) {
         if (call.signal.aborted || !(await call.hasCapacity())) return 'cut'
@@ -164,8 +164,7 @@ export class InboundCalls {
 
   /** Makes a part of an answer in the turn of its call, and sends it. */
   async #inTurn(peer: NodeId, call: InboundCall, make: () => AnswerPart): Promise<CallEnd> {
-    await call.turn()
-    if (call.signal.aborted) return 'cut'
+    if (!(await call.hasTurn()) || call.signal.aborted) return 'cut'
     const { clock } = this.#deps
     const until = clock.monotonic() + CALL_STALL_MS
     let bytes = 0
@@ -235,12 +234,14 @@ function boundedBody(body: Uint8Array, what: string): Uint8Array {
 }
 
 /** One call, and the bytes that its caller has not read. */
-class InboundCall {
+class InboundCall implements ContentsTurn {
   readonly signal = new Abort()
   readonly #clock: Clock
   readonly #take: (signal: Abort) => Promise<EndTurn | null>
   #turn: Promise<EndTurn | null> | null = null
   #unread = 0
+  /** Bytes that were read in this turn. */
+  #readBytes = 0
   #wake: () => void = () => {}
 
   /** `take`: waits for a turn, see {@link AnswerTurns.take}. */
@@ -250,14 +251,28 @@ class InboundCall {
     this.signal.addEventListener('abort', () => this.#wake())
   }
 
-  /** See {@link MemberCall.turn}. */
-  async turn(): Promise<void> {
+  /** Waits for its turn; false: the call is over. */
+  async hasTurn(): Promise<boolean> {
     this.#turn ??= this.#take(this.signal)
-    await this.#turn
+    return (await this.#turn) !== null
   }
 
-  /** Ends the turn of the call, if it has one or waits for one, after `bytes` sent bytes. */
-  endTurn(bytes: number): void {
+  async take(): Promise<void> {
+    if (!(await this.hasTurn())) throw new NodeError('CHANNEL_CLOSED', 'the call is over')
+  }
+
+  read(bytes: number): void {
+    this.#readBytes += bytes
+  }
+
+  rest(): void {
+    this.endTurn(0)
+  }
+
+  /** Ends the turn of the call, if it has one or waits for one, after `sentBytes`. */
+  endTurn(sentBytes: number): void {
+    const bytes = Math.max(sentBytes, this.#readBytes)
+    this.#readBytes = 0
     void this.#turn?.then((end) => end?.(bytes))
     this.#turn = null
   }

@@ -189,7 +189,7 @@ export class WebhookDelivery {
       const task = taskOf(id)
       if (task === undefined) return null
       if (version === '1.0' && (head.notice.folded ?? 0) === 0) {
-        const [event] = await log.events(id, generation - 1, generation)
+        const [event] = await log.events(id, { after: generation - 1, to: generation })
         if (event === undefined) return null
         if (event.type !== 'message') return webhooks.bodyOf(version, { task, event })
       }
@@ -307,7 +307,7 @@ export class TaskSnapshots {
     // A dead-lettered notification may be sent later: the fold is ahead of it.
     const isPast = kept !== undefined && kept.generation > generation
     const fold = kept === undefined || isPast ? emptyFold() : kept
-    const events = await this.#log.events(task, fold.generation, generation)
+    const events = await this.#log.events(task, { after: fold.generation, to: generation })
     if (!isPast) this.forget(hook)
     addToFold(fold, events)
     if (!isPast) this.#keep(hook, fold)

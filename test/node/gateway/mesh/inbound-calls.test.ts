@@ -92,7 +92,7 @@ test('the data of an answer is read in its turn', async (t: Assert) => {
   let reading = 0
   let most = 0
   const scene = new Scene(async (self, call) => {
-    await call.turn()
+    await call.turn.take()
     most = Math.max(most, ++reading)
     for (let i = 0; i < 5; i++) await Promise.resolve()
     reading--
@@ -101,6 +101,38 @@ test('the data of an answer is read in its turn', async (t: Assert) => {
   for (let id = 1; id <= MAX_CALLS; id++) scene.ask('eve', id)
   await scene.pass(10_000)
   t.alike([most, scene.made], [1, MAX_CALLS])
+})
+
+test('calls whose member hangs up before their turn read nothing', async (t: Assert) => {
+  let reads = 0
+  const scene = new Scene(async (self, { turn }) => {
+    await turn.take()
+    reads++
+    return self.answer(10)
+  })
+  for (let id = 1; id <= MAX_CALLS; id++) scene.ask('eve', id)
+  for (let id = 2; id <= MAX_CALLS; id++) scene.calls.onCall('eve', { type: 'hangup', id })
+  await scene.pass(1000)
+  t.is(reads, 1)
+  scene.ask('eve', MAX_CALLS + 1)
+  await scene.pass(1000)
+  t.alike([reads, scene.made], [2, 2])
+})
+
+test('bytes that were read for an answer count like sent ones, also when the member hangs up meanwhile', async (t: Assert) => {
+  let reads = 0
+  const scene = new Scene(async (self, { turn, signal }) => {
+    await turn.take()
+    turn.read(MIB)
+    if (++reads % 2 === 0) scene.calls.onCall('eve', { type: 'hangup', id: reads })
+    if (signal.aborted) throw new Error('nobody asks any more')
+    return self.answer(10)
+  })
+  for (let id = 1; id <= MAX_CALLS; id++) scene.ask('eve', id)
+  await scene.pass(1000)
+  t.ok(reads >= 2 && reads <= 5, `${reads} MiB in a second: 1 at once and 2 a second`)
+  await scene.pass(35_000)
+  t.is(reads, MAX_CALLS)
 })
 
 test('answers without a link have a limit for all members together; further ones are made anew once there is space', async (t: Assert) => {
@@ -152,7 +184,8 @@ test('a stream takes its turn for each item, so that a rare item delays nobody',
     }
   }
   const scene = new Scene(async (self, call) => {
-    await call.turn()
+    await call.turn.take()
+    call.turn.rest()
     return call.path === '/stream' ? { items: rare(), faultBody: () => utf8('{}') } : self.answer(10)
   })
   scene.ask('eve', 1, '/stream')
