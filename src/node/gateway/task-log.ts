@@ -171,16 +171,19 @@ export class TaskLog {
 
   /** Durable events of a range. */
   async events(id: string, range: EventRange): Promise<GatewayEvent[]> {
+    const recent = this.#recent.of(id, range.to)
+    if (recent !== null) return within(recent.events, range)
     const events: GatewayEvent[] = []
     for await (const some of this.eventsByRecord(id, range)) for (const event of some) events.push(event)
     return events
   }
 
   /** Durable events of a range, as they were recorded together. */
-  async *eventsByRecord(id: string, { after, to, turn }: EventRange): AsyncIterable<GatewayEvent[]> {
-    for await (const { events } of after < to ? this.#records(id, { after, to, turn }) : []) {
-      const some = events.filter(({ generation }) => generation > after && generation <= to)
-      const isLast = some.at(-1)?.generation === to
+  async *eventsByRecord(id: string, range: EventRange): AsyncIterable<GatewayEvent[]> {
+    if (range.after >= range.to) return
+    for await (const { events } of this.#records(id, range)) {
+      const some = within(events, range)
+      const isLast = some.at(-1)?.generation === range.to
       yield some
       if (isLast) return
     }
@@ -307,6 +310,10 @@ export class TaskLog {
       next = `${last.key}!`
     }
   }
+}
+
+function within(events: readonly GatewayEvent[], { after, to }: EventRange): GatewayEvent[] {
+  return events.filter(({ generation }) => generation > after && generation <= to)
 }
 
 /** A beginning task. */
