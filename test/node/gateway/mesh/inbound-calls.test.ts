@@ -105,13 +105,19 @@ test('the data of an answer is read in its turn', async (t: Assert) => {
 
 test('calls whose member hangs up before their turn read nothing', async (t: Assert) => {
   let reads = 0
+  let goOn = (): void => {}
+  const slow = new Promise<void>((resolve) => (goOn = resolve))
   const scene = new Scene(async (self, { turn }) => {
     await turn.take()
     reads++
+    await slow
     return self.answer(10)
   })
   for (let id = 1; id <= MAX_CALLS; id++) scene.ask('eve', id)
+  await scene.pass(0)
   for (let id = 2; id <= MAX_CALLS; id++) scene.calls.onCall('eve', { type: 'hangup', id })
+  await scene.pass(0)
+  goOn()
   await scene.pass(1000)
   t.is(reads, 1)
   scene.ask('eve', MAX_CALLS + 1)
