@@ -7,6 +7,7 @@ import { HOPS_MUTANTS } from './hops.mjs'
 import { NETWORK_MUTANTS } from './network.mjs'
 import { OAUTH_MUTANTS } from './oauth.mjs'
 import { HOSTILE_MUTANTS } from './hostile.mjs'
+import { MEMBER_CALL_MUTANTS } from './member-calls.mjs'
 import { OUTCOME_MUTANTS } from './outcomes.mjs'
 import { PLACES_MUTANTS } from './places.mjs'
 import { POLICY_MUTANTS } from './policy.mjs'
@@ -396,6 +397,7 @@ export const MUTANTS = [
   ...RECORD_MUTANTS,
   ...OUTCOME_MUTANTS,
   ...HOSTILE_MUTANTS,
+  ...MEMBER_CALL_MUTANTS,
   ...RELIABLE_MUTANTS,
   ...SWARM_MUTANTS,
   ...TAKEOVER_MUTANTS,

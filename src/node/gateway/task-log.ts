@@ -20,10 +20,18 @@ import type { Telemetry } from '../../ports/telemetry.js'
 import { Abort } from '../../kit/abort.js'
 import { TransientMap } from '../../kit/transient.js'
 
-/** Entries per read: at first, and at most. */
-const [READ_FIRST, READ_MOST] = [16, 512]
-/** Approximate bytes per read: each entry may be as large as a message. */
-const READ_BYTES = 4_194_304
+/** Bounds of one read of the ledger. */
+interface ReadSize {
+  /** Entries of the first read. */
+  readonly first: number
+  readonly most: number
+  /** Approximate: each entry may be as large as a message. */
+  readonly bytes: number
+}
+
+const READ: ReadSize = { first: 16, most: 512, bytes: 4_194_304 }
+/** For a reader who may be slow: the entries are in memory until they are taken. */
+const SLOW_READ: ReadSize = { first: 1, most: 16, bytes: 262_144 }
 /** Delay before a failed commit is retried, in milliseconds. */
 const AGAIN_MS = 1000
 
@@ -61,6 +69,16 @@ export interface EventRange {
   /** Default: the read waits for nobody. */
   readonly turn?: ContentsTurn | undefined
 }
+
+/** Options of a read of a range of keys. */
+interface ReadOptions {
+  /** Entries in all. */
+  readonly most: number
+  readonly size: ReadSize
+  readonly turn?: ContentsTurn | undefined
+}
+
+const ALL: ReadOptions = { most: Number.POSITIVE_INFINITY, size: READ }
 
 /** A durable event, with its task after it. */
 export interface TaskUpdate {
@@ -172,16 +190,21 @@ export class TaskLog {
   /** Durable events of a range. */
   async events(id: string, range: EventRange): Promise<GatewayEvent[]> {
     const recent = this.#recent.of(id, range.to)
-    if (recent !== null) return within(recent.events, range)
+    // The first one has the generation 1, and none is missing.
+    if (recent !== null) return recent.events.slice(range.after, range.to)
     const events: GatewayEvent[] = []
-    for await (const some of this.eventsByRecord(id, range)) for (const event of some) events.push(event)
+    for await (const some of this.#eventsByRecord(id, range, READ)) for (const event of some) events.push(event)
     return events
   }
 
-  /** Durable events of a range, as they were recorded together. */
-  async *eventsByRecord(id: string, range: EventRange): AsyncIterable<GatewayEvent[]> {
+  /** Durable events of a range, as they were recorded together, for a reader who may be slow. */
+  eventsByRecord(id: string, range: EventRange): AsyncIterable<GatewayEvent[]> {
+    return this.#eventsByRecord(id, range, SLOW_READ)
+  }
+
+  async *#eventsByRecord(id: string, range: EventRange, size: ReadSize): AsyncIterable<GatewayEvent[]> {
     if (range.after >= range.to) return
-    for await (const { events } of this.#records(id, range)) {
+    for await (const { events } of this.#records(id, range, size)) {
       const some = within(events, range)
       const isLast = some.at(-1)?.generation === range.to
       yield some
@@ -211,7 +234,8 @@ export class TaskLog {
   /** The records of a task's durable events after a generation, one at a time: all together may be large. */
   async *#records(
     id: string,
-    { after, to, turn }: EventRange
+    { after, to, turn }: EventRange,
+    size = READ
   ): AsyncIterable<{ readonly events: readonly GatewayEvent[]; readonly length: number }> {
     const recent = this.#recent.of(id, to)
     if (recent !== null) return yield recent
@@ -223,9 +247,7 @@ export class TaskLog {
     turn?.read(bytes.byteLength)
     if (record.log !== null) return yield { events: record.log, length: bytes.byteLength }
     // Each record has at least one event.
-    for await (const { value } of this.#all(eventRange(id, after), to - after)) {
-      await turn?.take()
-      turn?.read(value.byteLength)
+    for await (const { value } of this.#all(eventRange(id, after), { most: to - after, size, turn })) {
       const events = decodeLog(record.task, value)
       if (events === null) return
       yield { events, length: value.byteLength }
@@ -295,17 +317,19 @@ export class TaskLog {
     this.#writing.delete(writing.task.id)
   }
 
-  async *#all({ from, to }: KeyRange, most = Number.POSITIVE_INFINITY): AsyncIterable<LedgerEntry> {
+  async *#all({ from, to }: KeyRange, { most, size, turn }: ReadOptions = ALL): AsyncIterable<LedgerEntry> {
     let left = most
-    let limit = Math.min(READ_FIRST, left)
+    let limit = Math.min(size.first, left)
     for (let next = from; left > 0; ) {
+      await turn?.take()
       const entries = await this.#deps.ledger.list({ from: next, to, limit })
+      const bytes = entries.reduce((sum, { value }) => sum + value.byteLength, 0)
+      turn?.read(bytes)
       yield* entries
       left -= entries.length
       const last = entries.at(-1)
       if (last === undefined || entries.length < limit) return
-      const bytes = entries.reduce((sum, { value }) => sum + value.byteLength, 0)
-      limit = Math.min(READ_MOST, left, Math.max(1, Math.floor((READ_BYTES * limit) / bytes)))
+      limit = Math.min(size.most, left, Math.max(1, Math.floor((size.bytes * limit) / bytes)))
       // The smallest key after the last one.
       next = `${last.key}!`
     }

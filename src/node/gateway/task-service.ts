@@ -243,7 +243,6 @@ export class TaskService implements Gateway {
     } finally {
       unlisten()
       queue.end()
-      if (this.#states.isIn(id, ENDED_STATES)) this.#log.recordSent(id)
     }
   }
 

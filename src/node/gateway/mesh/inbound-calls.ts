@@ -286,8 +286,12 @@ class InboundCall implements ContentsTurn {
     this.#wake()
   }
 
-  /** Resolves true when the caller has read enough; false after {@link CALL_STALL_MS}, or once the call is over. */
+  /**
+   * Resolves true when the caller has read enough; false after {@link CALL_STALL_MS}, or once the call is over. A wait
+   * ends its turn.
+   */
   async hasCapacity(): Promise<boolean> {
+    if (this.#unread >= CALL_WINDOW_BYTES) this.rest()
     const until = this.#clock.monotonic() + CALL_STALL_MS
     while (this.#unread >= CALL_WINDOW_BYTES && !this.signal.aborted && this.#clock.monotonic() < until) {
       await new Promise<void>((resolve) => {

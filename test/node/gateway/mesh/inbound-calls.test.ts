@@ -4,7 +4,7 @@ import { NodeError } from '../../../../src/kit/errors.js'
 import { utf8 } from '../../../../src/kit/ids.js'
 import { MemoryTelemetry } from '../../../../src/adapters/telemetry/memory-telemetry.js'
 import { CALL_STALL_MS, InboundCalls } from '../../../../src/node/gateway/mesh/inbound-calls.js'
-import { MAX_CALLS } from '../../../../src/node/gateway/mesh/outbound-calls.js'
+import { CALL_WINDOW_BYTES, MAX_CALLS } from '../../../../src/node/gateway/mesh/outbound-calls.js'
 import type { CallAnswer, MemberCall } from '../../../../src/ports/member-calls.js'
 import { ManualClock } from '../../../support/manual-clock.js'
 
@@ -207,4 +207,32 @@ test('a stream takes its turn for each item, so that a rare item delays nobody',
       [1, 'item']
     ]
   )
+})
+
+test('a stream whose caller reads slowly leaves the turn to the other calls of its member', async (t: Assert) => {
+  const scene = new Scene((self, { path, turn }) => {
+    async function* items(): AsyncIterable<{ generation: number; body: () => Uint8Array }> {
+      for (let generation = 1; generation <= 2; generation++) {
+        await turn.take()
+        yield { generation, body: () => new Uint8Array(CALL_WINDOW_BYTES) }
+      }
+    }
+    return Promise.resolve(path === '/stream' ? { items: items(), faultBody: () => utf8('{}') } : self.answer(10))
+  })
+  scene.alone = true
+  scene.ask('eve', 1, '/stream')
+  await scene.pass(100)
+  scene.ask('eve', 2)
+  await scene.pass(100)
+  const parts = (): unknown[] => scene.sent.map(({ part }) => [part.id, part.type])
+  t.alike(parts(), [
+    [1, 'item'],
+    [2, 'answer']
+  ])
+  scene.calls.onCall('eve', { type: 'credit', id: 1, bytes: CALL_WINDOW_BYTES })
+  await scene.pass(100)
+  t.alike(parts().slice(2), [
+    [1, 'item'],
+    [1, 'end']
+  ])
 })
